@@ -30,15 +30,15 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(VENV)/bin/python setup.cfg pyproject.toml
-	$(PIP_INSTALL) '.[postgres]' $(SAY_STEPS)
+	$(PIP_INSTALL) '.[postgres,redis]' $(SAY_STEPS)
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(PIP_INSTALL) '.[postgres,dev]' $(SAY_STEPS)
+	$(PIP_INSTALL) '.[postgres,redis,dev]' $(SAY_STEPS)
 	@touch $@
 
 $(INSTALLED_BENCH): $(INSTALLED_DEV)
-	$(PIP_INSTALL) '.[postgres,dev,bench]' $(SAY_STEPS)
+	$(PIP_INSTALL) '.[postgres,redis,dev,bench]' $(SAY_STEPS)
 	@touch $@
 
 setup: $(INSTALLED_DEV) ## Install everything for development into .venv

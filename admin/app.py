@@ -28,6 +28,7 @@ from admin.api import (
     registrations,
     revisions,
     service,
+    token_pools,
     use_grants,
     user_groups,
     users,
@@ -38,7 +39,7 @@ from admin.api.fast_lane import FastLane
 from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
-from admin.configuration import OpenId, Settings
+from admin.configuration import OpenId, ResourceManager, Settings
 from admin.configuration.graph_backends import find_backend
 from admin.core.graph.machines import Machines
 from admin.core.identities import Identity
@@ -71,6 +72,9 @@ from admin.store.dialects import TimeLimits
 from admin.store.execution_events import last_event
 from admin.store.group_commit import GroupCommit
 from admin.store.revisions import head
+from admin.store.token_backends.base import TokenBackend
+from admin.store.token_backends.choice import choose_backend
+from admin.store.token_backends.redis import RedisSettings
 from admin.store.write_probe import WriteProbe
 from admin.token_file import TokenFile
 
@@ -90,6 +94,7 @@ _OPERATIONS = (
     cluster_groups.operations,
     descriptions.operations,
     use_grants.operations,
+    token_pools.operations,
     service.kinds,
     openid.operations,
     placements.operations,
@@ -191,10 +196,16 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
         changes=GroupCommit(commit_changes, _MOST_CHANGES, database.write_lock),
         write_probe=WriteProbe(database),
+        tokens=_tokens(settings.resource_manager, database),
         clock=database.clock,
         audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
         machines=Machines(find_backend(settings.graph_backend)()),
     )
+
+
+def _tokens(manager: ResourceManager, database: Database) -> TokenBackend:
+    redis = RedisSettings(host_paths=manager.host_paths, host_key=manager.host_key, max_retries=manager.max_retries)
+    return choose_backend(manager.type, database, redis, manager.longest_lease_seconds)
 
 
 def _identify(openid: OpenId | None) -> Callable[[str], Identity] | None:

@@ -242,6 +242,10 @@ class UseGrantNotFound(NotFound, name="use_grant_not_found"):
     """No such use grant. `rainbowctl get use-grant` lists them."""
 
 
+class TokenPoolNotFound(NotFound, name="token_pool_not_found"):
+    """No token pool of that name. `rainbowctl get token-pool` lists them."""
+
+
 class WorkflowNotFound(NotFound, name="workflow_not_found"):
     """No such workflow. `rainbowctl get workflow` lists them."""
 
@@ -292,6 +296,14 @@ class Conflict(RainbowError, name="conflict", status=409, code=10):
 
 class VersionConflict(Conflict, name="version_conflict"):
     """The row has changed meanwhile. Read it again and repeat the change on the current version."""
+
+
+class TokenConflict(Conflict, name="token_conflict"):
+    """The token holds something else. Release that first, or choose another token."""
+
+
+class TokensNotHeld(Conflict, name="tokens_not_held"):
+    """The tokens are not held: they were never granted, were given back, or their lease is over."""
 
 
 class ReconciliationChanged(Conflict, name="reconciliation_changed"):
@@ -400,6 +412,12 @@ class ProviderUnavailable(RainbowError, name="provider_unavailable", status=503,
     """The OpenID provider of this admin does not answer, so that the token cannot be verified. Try again shortly."""
 
     retry_after = 5
+
+
+class TokensUnreachable(RainbowError, name="tokens_unreachable", status=503, code=14):
+    """What keeps the tokens does not answer. Nothing is granted until it does: ask again."""
+
+    retry_after = 1
 
 
 class Busy(RainbowError, name="busy", status=503, code=14):

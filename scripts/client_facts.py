@@ -27,6 +27,7 @@ from admin.core.jobs.job import JOB
 from admin.core.placement.filters import STATE_FILTERS, WEIGHT
 from admin.core.projects import ProjectState
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
+from admin.core.token_pools import definitions as token_pools
 from admin.messages.clusters import STATES
 from admin.messages.service import KindAnswer
 from admin.messages.shared import to_json
@@ -79,6 +80,7 @@ def facts() -> dict[str, Any]:
             "group": plain(user_groups.DEFINITION.schema()),
             "grant": plain(grants.DEFINITION.schema()),
             "cluster-group": plain(cluster_groups.DEFINITION.schema()),
+            "token-pool": plain(token_pools.DEFINITION.schema()),
             "use-grant": plain(use_grants.DEFINITION.schema()),
             "cluster_state": plain(REPORT.schema()),
         },

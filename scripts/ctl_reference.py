@@ -32,6 +32,7 @@ PAGES = {
     "clusters": ("fleet.clusters", "fleet.cluster_descriptions", "fleet.switches"),
     "pools": ("fleet.pools",),
     "labels": ("fleet.labels",),
+    "token-pools": ("fleet.token_pools",),
     "tokens": ("fleet.tokens",),
     "users": ("users",),
     "access": ("access",),

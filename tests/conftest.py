@@ -25,6 +25,7 @@ from tests.support.memory_files import use_memory_for_files
 from tests.support.openid_provider import OpenIdProvider, is_installed, running_provider
 from tests.support.postgresql import binaries, running_postgresql
 from tests.support.programs import kept_warm
+from tests.support.redis import RunningRedis, redis_server, running_redis
 from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
 
 use_memory_for_files()
@@ -98,6 +99,16 @@ def postgresql_url() -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed")
     with running_postgresql() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RunningRedis]:
+    """A real Redis or Valkey, for tests that leave it as it is."""
+    pytest.importorskip("redis")
+    if redis_server() is None:
+        pytest.skip("neither Redis nor Valkey is installed")
+    with running_redis() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

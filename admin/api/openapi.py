@@ -62,6 +62,7 @@ _NAME_EXAMPLES = {
     "users": "ada",
     "groups": "ml",
     "cluster_groups": "racks",
+    "token_pools": "hive",
     "use_grants": "pool:gpu:user:ada",
     "grants": "viewer:user:ada:flytesnacks:development",
     "executions": "hello",

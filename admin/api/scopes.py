@@ -21,7 +21,7 @@ _OF_EXECUTIONS = ("project", "domain")
 #: Lists that tell of clusters, pools and labels too.
 _OF_FLEET = ("/api/v1/uses", "/api/v1/warnings")
 #: Parts of a body that name the scope of what it is about.
-_PARTS = ("id", "selector", "grant")
+_PARTS = ("id", "selector", "grant", "claim", "renewal", "release")
 
 
 @dataclass(frozen=True, kw_only=True)

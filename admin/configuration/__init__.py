@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from admin.configuration.environment import environment_variables
 from admin.configuration.loading import load_settings
-from admin.configuration.settings import Limits, OpenId, Server, Settings
+from admin.configuration.settings import Limits, OpenId, ResourceManager, Server, Settings
 
-__all__ = ["Limits", "OpenId", "Server", "Settings", "environment_variables", "load_settings"]
+__all__ = ["Limits", "OpenId", "ResourceManager", "Server", "Settings", "environment_variables", "load_settings"]

@@ -19,6 +19,7 @@ from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import excesses, zero_limits
+from admin.core.token_pools.documents import AMOUNTS
 
 _LONGEST_SILENCE_SECONDS = 3650 * 86_400
 
@@ -34,6 +35,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_tls_problems(document["server"].get("tls", {})),
             *_openid_problems(document["openid"]),
             *backend_problems(document["placement"]["graphBackend"]),
+            *_resource_manager_problems(document["resourcemanager"], document["agents"]["leaseSeconds"]),
         ]
     )
 
@@ -144,3 +146,28 @@ def _openid_problems(openid: Mapping[str, Any]) -> Iterator[Problem]:
     if "audience" not in openid:
         reason = "is missing: name the audience that the provider puts into tokens for this admin."
         yield Problem(field="openid.audience", reason=reason)
+
+
+def host_paths(redis: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where Redis is, in either of Flyte's spellings."""
+    return tuple(redis.get("hostPaths") or filter(None, [redis.get("hostPath")]))
+
+
+def _resource_manager_problems(section: Mapping[str, Any], lease_seconds: int) -> Iterator[Problem]:
+    redis = section["redis"]
+    problems: list[Problem] = []
+    for task_type, amounts in section.get("taskTypes", {}).items():
+        AMOUNTS.read(amounts, ("resourcemanager", "taskTypes", task_type), problems)
+    yield from problems
+    if redis.get("hostPaths") and redis.get("hostPath"):
+        yield Problem(field="resourcemanager.redis.hostPath", reason="stands beside hostPaths: give one of them.")
+    if section["type"] == "redis" and redis["longestLeaseSeconds"] < lease_seconds:
+        reason = f"must be at least agents.leaseSeconds ({lease_seconds}): executions hold tokens as long as leases."
+        yield Problem(field="resourcemanager.redis.longestLeaseSeconds", reason=reason)
+    if section["type"] == "redis" and not host_paths(redis):
+        yield Problem(field="resourcemanager.redis.hostPaths", reason="is missing: say where Redis is, [host:6379].")
+    for path in host_paths(redis):
+        host, _, port = path.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            reason = f"'{path}' is not a host and a port: write host:6379."
+            yield Problem(field="resourcemanager.redis.hostPaths", reason=reason)

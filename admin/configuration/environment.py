@@ -14,7 +14,10 @@ from admin.core.problems import Invalid, Path, unknown_problem
 from admin.core.quantities import is_whole_number
 
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
-_SECTIONS = ("server", "openid", "limits", "database", "logging", "attributes", "agents", "retention", "audit")
+_SECTIONS = (
+    *("server", "openid", "limits", "database", "resourcemanager", "logging"),
+    *("attributes", "agents", "retention", "audit"),
+)
 _PREFIXES = tuple(f"RAINBOW_{section.upper()}_" for section in _SECTIONS)
 
 

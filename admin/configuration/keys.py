@@ -163,6 +163,21 @@ CONFIGURATION = _section(
                 "lockTimeoutSeconds": Integer(minimum=1, maximum=3600, default=10),
             }
         ),
+        "resourcemanager": _section(
+            fields={
+                "type": Choice(words=("noop", "database", "redis"), default="database"),
+                "taskTypes": MapOf(value=FreeForm(), max_entries=200),
+                "redis": _section(
+                    fields={
+                        "hostPaths": ListOf(item=Text(max_length=300), max_items=64),
+                        "hostPath": Text(max_length=300),
+                        "hostKey": Text(),
+                        "maxRetries": Integer(minimum=0, maximum=10, default=0),
+                        "longestLeaseSeconds": Integer(minimum=1, maximum=86_400, default=60),
+                    }
+                ),
+            }
+        ),
         "logging": _section(
             fields={
                 "level": Choice(words=("debug", "info", "warning", "error"), default="info"),

@@ -7,14 +7,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from admin.configuration.checks import check_document, check_task_resources
+from admin.configuration.checks import check_document, check_task_resources, host_paths
 from admin.configuration.defaults import default_document, single_values
 from admin.configuration.empty_entries import empty_problems
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
 from admin.configuration.pools import pool_payloads
-from admin.configuration.settings import Agents, Domain, Limits, OpenId, Rates, SeedProject, Server, Settings
+from admin.configuration.settings import (
+    Agents,
+    Domain,
+    Limits,
+    OpenId,
+    Rates,
+    ResourceManager,
+    SeedProject,
+    Server,
+    Settings,
+)
 from admin.configuration.yaml_files import read_mapping
 from admin.core import names
 from admin.core.executions.launches import Rules
@@ -106,6 +116,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         database_connect_seconds=document["database"]["connectTimeoutSeconds"],
         database_statement_seconds=document["database"]["statementTimeoutSeconds"],
         database_lock_seconds=document["database"]["lockTimeoutSeconds"],
+        resource_manager=_resource_manager(document["resourcemanager"]),
         log_level=document["logging"]["level"],
         log_format=document["logging"]["format"],
         domains=tuple(Domain(id=item["id"], name=item.get("name", item["id"])) for item in document["domains"]),
@@ -133,6 +144,17 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         audit_file=document.get("audit", {}).get("file"),
         document=document,
         sources=sources,
+    )
+
+
+def _resource_manager(section: Mapping[str, Any]) -> ResourceManager:
+    redis = section["redis"]
+    return ResourceManager(
+        type=section["type"],
+        host_paths=host_paths(redis),
+        host_key=redis.get("hostKey") or "",
+        max_retries=redis["maxRetries"],
+        longest_lease_seconds=redis["longestLeaseSeconds"],
     )
 
 
@@ -181,6 +203,7 @@ def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) 
         platform=platform,
         queues=tuple(Queue(name=queue["dynamic"], tags=tuple(queue.get("attributes", []))) for queue in queues),
         queueing_budgets={name: tier["queueingBudget"] for name, tier in tiers.items() if "queueingBudget" in tier},
+        task_tokens=document["resourcemanager"].get("taskTypes", {}),
         fenced=frozenset(domain for domain, is_allowed in may_override.items() if is_allowed is False),
     )
 

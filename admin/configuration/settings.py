@@ -87,6 +87,17 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ResourceManager:
+    """Where grants of tokens are kept, in Flyte's words."""
+
+    type: str  #: noop, database or redis
+    host_paths: tuple[str, ...]  #: of Redis, host:port; several are nodes of a cluster
+    host_key: str  #: the password of Redis
+    max_retries: int
+    longest_lease_seconds: int  #: for which Redis grants nothing after it has lost its state
+
+
+@dataclass(frozen=True, kw_only=True)
 class Agents:
     """How agents register and sync, and when their clusters count as lost."""
 
@@ -124,6 +135,7 @@ class Settings:
     database_connect_seconds: int
     database_statement_seconds: int
     database_lock_seconds: int
+    resource_manager: ResourceManager
     log_level: str
     log_format: str
     domains: tuple[Domain, ...]
@@ -177,7 +189,10 @@ class Settings:
         database = dict(self.document["database"])
         if "url" in database:
             database["url"] = _without_password(database["url"])
-        return {**self.document, "database": database}
+        manager = dict(self.document["resourcemanager"])
+        if manager["redis"].get("hostKey"):
+            manager["redis"] = {**manager["redis"], "hostKey": "hidden"}
+        return {**self.document, "database": database, "resourcemanager": manager}
 
     @property
     def shown_values(self) -> dict[str, Any]:

@@ -59,6 +59,9 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("logs.read", "read the logs and outputs of executions"),
             _permission("fleet.read", "read clusters, pools and labels", Place.ANYWHERE),
             _permission("fleet.write", "define clusters, pools and labels", Place.PLATFORM),
+            _permission("token_pools.read", "read token pools, and how much of them is held", Place.ANYWHERE),
+            _permission("token_pools.write", "define token pools", Place.PLATFORM),
+            _permission("token_pools.allocate", "hold tokens of token pools, renew and release them"),
             _permission("clusters.switch", "enable, cordon, drain and admit clusters", Place.PLATFORM),
             _permission("clusters.report", "report the state of a cluster in place of its agent", Place.PLATFORM),
             _permission("cluster_tokens.read", "list the tokens of agents", Place.PLATFORM),
@@ -133,12 +136,16 @@ def _role(name: str, description: str, permissions: Iterable[str]) -> Role:
 
 
 _VIEWER = frozenset(
-    {"attributes.read", "projects.read", "workflows.read", "executions.read", "logs.read", "fleet.read", "metrics.read"}
+    {
+        *("attributes.read", "projects.read", "workflows.read", "executions.read", "logs.read", "fleet.read"),
+        *("metrics.read", "token_pools.read"),
+    }
 )
-_SUBMITTER = _VIEWER | {"executions.create", "executions.end", "executions.write"}
+_SUBMITTER = _VIEWER | {"executions.create", "executions.end", "executions.write", "token_pools.allocate"}
 _EDITOR = _SUBMITTER | {"attributes.write", "projects.write", "workflows.write"}
 _OPERATOR = _VIEWER | {
     *("executions.end", "executions.write", "fleet.write", "clusters.switch", "clusters.report"),
+    "token_pools.write",
     *("cluster_tokens.read", "cluster_tokens.write", "reconciliations.read", "reconciliations.write"),
     *("clock.read", "clock.write", "configuration.read", "use_grants.read", "use_grants.write"),
 }

@@ -11,6 +11,8 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import DEFINITIONS
 from admin.core.placement.bid_reports import BID_REPORT
 from admin.core.registrations import LAUNCH_PLAN_SPEC, WORKFLOW_SPEC
+from admin.core.token_pools import definitions as token_pools
+from admin.core.token_pools.documents import CLAIM, HOLDING
 
 
 def definition_name(noun: str) -> str:
@@ -40,5 +42,8 @@ COMPONENTS: dict[str, Schema] = {
     definition_name("group"): _definition(user_groups.DEFINITION),
     definition_name("grant"): _definition(grants.DEFINITION, "as it follows from the rest"),
     definition_name("cluster_group"): _definition(cluster_groups.DEFINITION),
+    definition_name("token_pool"): _definition(token_pools.DEFINITION),
+    "TokenClaim": CLAIM.schema(),
+    "TokenHolding": HOLDING.schema(),
     definition_name("use_grant"): _definition(use_grants.DEFINITION, "as it follows from the rest"),
 }

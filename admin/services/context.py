@@ -33,6 +33,7 @@ from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
+from admin.store.token_backends.base import TokenBackend
 from admin.store.token_lookups import TokenLookups
 from admin.store.tokens import TokenCache, TokenUses
 from admin.store.use_grants import ProvenGroups
@@ -56,6 +57,7 @@ class Context:
     creations: GroupCommit[Creation, Outcome]
     changes: GroupCommit[Any, Any]  #: of `ChangeRequest`s, which know the context and so cannot be known here
     write_probe: WriteProbe
+    tokens: TokenBackend
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters

@@ -122,7 +122,12 @@ def _chunks(places: Sequence[tuple[str, ...]]) -> Iterator[Sequence[tuple[str, .
 
 def applying(connection: Connection, kinds: Iterable[str], scope: Scope) -> list[StoredAttribute]:
     """The rows of some kinds at a scope and at every broader one."""
-    places = [place.sort_key for place in scope.chain()]
+    return applying_to(connection, kinds, [scope])
+
+
+def applying_to(connection: Connection, kinds: Iterable[str], scopes: Iterable[Scope]) -> list[StoredAttribute]:
+    """The rows of some kinds at several scopes and at every broader one."""
+    places = {place.sort_key for scope in scopes for place in scope.chain()}
     return [_stored(row) for row in _APPLYING.execute(connection, places, kinds=list(kinds))]
 
 

@@ -43,10 +43,11 @@ class NamedPayloads(Generic[Stored]):
             update(self.table).where(is_named).values(payload=bindparam("payload"), version=bindparam("version"))
         )
         self._delete = delete(self.table).where(is_named)
+        self._some = select(self.table).where(self.table.c.name.in_(bindparam("names", expanding=True)))
 
     def some(self, connection: Connection, names: Iterable[str]) -> dict[str, Stored]:
         """The rows that exist of those with some names."""
-        rows = connection.execute(select(self.table).where(self.table.c.name.in_(list(names))))
+        rows = connection.execute(self._some, {"names": list(names)})
         return {row.name: build(self._stored, row) for row in rows}
 
     def page(self, connection: Connection, *, after: str | None, limit: int) -> list[Stored]:

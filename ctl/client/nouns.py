@@ -15,10 +15,11 @@ PROJECT = "project"
 USER = "user"
 GROUP, GRANT = "group", "grant"
 CLUSTER_GROUP, USE_GRANT = "cluster-group", "use-grant"
+TOKEN_POOL = "token-pool"
 #: The nouns of the fleet.
 FLEET = ("cluster", "pool", "label")
 #: The nouns whose rows have a name and no scope of their own.
-NAMED = (*FLEET, USER, GROUP, GRANT, CLUSTER_GROUP, USE_GRANT)
+NAMED = (*FLEET, USER, GROUP, GRANT, CLUSTER_GROUP, USE_GRANT, TOKEN_POOL)
 #: Those of them whose names follow from the rest, so that documents have none.
 NAMELESS = (GRANT, USE_GRANT)
 #: Nouns of rows that are definitions rather than attributes.

@@ -120,11 +120,12 @@ def attribute_command(verb: str, kind: Kind) -> click.Command:
     return cast(click.Command, getattr(module, f"{verb}_attribute")(kind))
 
 
-#: Clusters, pools and labels, which every verb takes.
+#: Clusters, pools, labels and token pools, which every verb takes.
 _FLEET = {
     "cluster": Entry(summary="A cluster: a place that runs work", place="fleet.clusters"),
     "pool": Entry(summary="A pool: clusters that a run may ask for", place="fleet.pools"),
     "label": Entry(summary="A label: clusters that settings route by", place="fleet.labels"),
+    "token-pool": Entry(summary="A token pool: tokens that work holds while it runs", place="fleet.token_pools"),
 }
 #: People and service accounts.
 _USERS = {

@@ -133,7 +133,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
             return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
         reason = (
             "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them, or "
-            "cluster, pool, label, user, group, grant, cluster-group or use-grant"
+            "cluster, pool, label, user, group, grant, cluster-group, use-grant or token-pool"
         )
         return None, [Problem.at(node.start_mark, reason)]
     if not isinstance(word, yaml.ScalarNode):

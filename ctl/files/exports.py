@@ -1,9 +1,9 @@
 """
 Exports: what is stored, as documents that `apply` takes as they are.
 
-The same state gives the same bytes: projects first, then clusters, pools, labels, users, groups, grants, cluster groups
-and use grants by name, then attributes by the number of their kind and by scope; fields in the order of the schema,
-keys of free-form maps sorted, no versions, no times.
+The same state gives the same bytes: projects first, then clusters, pools, labels, users, groups, grants, cluster
+groups, use grants and token pools by name, then attributes by the number of their kind and by scope; fields in the
+order of the schema, keys of free-form maps sorted, no versions, no times.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ _READ_ONLY = {
     "grant": ("level", *_STORED),
     "cluster-group": _STORED,
     "use-grant": _STORED,
+    "token-pool": ("used", "free", "waiting", "holders", "waiters", *_STORED),
 }
 
 

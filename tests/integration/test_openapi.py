@@ -34,7 +34,7 @@ LAST = [
     *("create_user", "put_user", "create_user_token", "delete_user"),  # with a user, everything needs a token
 ]
 #: What there is only after a database was restored.
-ABSENT = {"end_reconciliation": 404}
+ABSENT = {"end_reconciliation": 404, "allocate_tokens": 404, "renew_tokens": 409, "release_tokens": 409}
 
 Document = dict[str, Any]
 

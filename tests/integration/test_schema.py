@@ -41,6 +41,7 @@ from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
+from admin.store.token_tables import TOKEN_POOLS, token_grants, token_pool_heads, token_waiters
 from tests.support.apps import opened_app
 from tests.support.placing import get
 
@@ -662,3 +663,24 @@ def test_going_back_takes_users_and_their_history_away_and_keeps_all_others(engi
         ["POOL", "USER"],
         None,
     )  # a declared kind may be called USER; its rows have no name
+
+
+def test_going_back_before_token_pools_leaves_nothing_that_an_older_admin_does_not_know(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (TOKEN_POOLS.table, token_pool_heads, token_grants, token_waiters)
+    with engine.begin() as connection:
+        for table in tables:
+            connection.execute(insert(table).values({column.name: _anything(column, now) for column in table.columns}))
+        revisions = revision_tables.revisions
+        columns = [column for column in revisions.columns if not column.nullable]
+        connection.execute(insert(revisions).values({column.name: _anything(column, now) for column in columns}))
+        change = {"revision": 1, "ordinal": 0, "kind": "TOKEN_POOL", "name": "hive", "before": None, "after": {}}
+        keys = dict.fromkeys(("project", "domain", "workflow", "launch_plan"), "")
+        connection.execute(insert(revision_tables.revision_changes).values({**change, **keys}))
+    migrate(engine, "0035")
+    with engine.connect() as connection:
+        assert connection.execute(select(revision_tables.revision_changes.c.kind)).all() == []
+    migrate(engine)
+    with engine.connect() as connection:
+        assert [connection.execute(select(table)).all() for table in tables] == [[], [], [], []]

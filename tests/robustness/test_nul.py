@@ -37,7 +37,9 @@ DEFINITIONS = [
     {"grant_definition": {"role": "viewer", "user": "u", "project": PROJECT, "domain": DOMAIN}},
     {"cluster_group_definition": {"name": "cg", "clusters": ["c"], "description": "d"}},
     {"use_grant_definition": {"pool": "p", "project": PROJECT}},
+    {"token_pool_definition": {"name": "tp", "capacity": 1, "caps": {"project": 1}, "description": "d"}},
 ]
+TOKENS = {"token": "t", "pools": {"hive": 1}, "project": PROJECT, "domain": DOMAIN, "execution": "one"}
 ID = {"project": PROJECT, "domain": DOMAIN, "name": "one"}
 VERSIONED = {**ID, "version": "v9"}
 EXECUTION = asked("new", job={**JOB, "environment": {"A": "b"}, "labels": {"k": "v"}, "working_directory": "w"})
@@ -88,6 +90,10 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "GroupBody": {"group": {"name": "one", "users": ["u"], "groups": ["h"], "description": "d"}, **AUTHOR},
     "ClusterGroupBody": {"cluster_group": {"name": "one", "clusters": ["local"], "description": "d"}, **AUTHOR},
+    "TokenPoolBody": {"token_pool": {"name": "one", "capacity": 1, "description": "d"}, **AUTHOR},
+    "TokenClaimBody": {"claim": TOKENS},
+    "TokenRenewalBody": {"renewal": {**TOKENS, "number": 1}},
+    "TokenReleaseBody": {"release": TOKENS},
     "UseGrantBody": {"use_grant": {"cluster": "local", "user": "u"}, **AUTHOR},
     "GrantBody": {"grant": {"role": "viewer", "group": "one", "project": PROJECT, "domain": DOMAIN}, **AUTHOR},
     "AuthorshipFields": AUTHOR,

@@ -10,6 +10,7 @@ from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
 from admin.core.executions.spec import requested_strategy
+from admin.core.executions.tokens import write_amounts
 from admin.core.graph.job_requests import request_of, with_settings
 from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
@@ -61,6 +62,11 @@ class RunPlan:
         return TIERS.index(self.quality_of_service.get("tier", "UNDEFINED"))
 
     @property
+    def token_pools(self) -> str | None:
+        """How many tokens of which pools it needs while it runs, as it is stored."""
+        return write_amounts(self.job.get("token_pools", {}))
+
+    @property
     def priority(self) -> int:
         """Its place within its tier; the higher goes first."""
         return _priority(self.attributes)
@@ -79,6 +85,7 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
     filled = dict(launch.job) if launch.inputs is None else fill_job(launch.job, launch.inputs)
     job = _with_config(filled, effective, launch.project_labels)
     job = with_resources(job, settings[kinds.TASK_RESOURCE.name], launch.job_path)
+    job = _with_tokens(job, launch, rules)
     plugins = _plugins(job, settings[kinds.PLUGIN_OVERRIDE.name])
     must_offer = plugins is not None and plugins["missing_plugin_behavior"] == "FAIL"
     return RunPlan(
@@ -144,6 +151,22 @@ def _with_config(
             configured[name] = merged
     identity = effective.config.value.get("security_context", {}).get("run_as")
     return configured | {"identity": identity} if identity else configured
+
+
+def _with_tokens(job: dict[str, Any], launch: Launch, rules: Rules) -> dict[str, Any]:
+    """A job with the tokens that it needs; of each pool the most specific statement counts."""
+    layers = (
+        rules.task_tokens.get(job["task_type"]),
+        job.get("token_pools"),
+        launch.definition.get("token_pools"),
+        launch.request.get("token_pools"),
+    )
+    if not any(layers):
+        return job
+    amounts = {pool: amount for layer in layers for pool, amount in (layer or {}).items()}
+    needed = {pool: amount for pool, amount in sorted(amounts.items()) if amount}
+    others = {name: value for name, value in job.items() if name != "token_pools"}
+    return {**others, "token_pools": needed} if needed else others
 
 
 def _plugins(job: Mapping[str, Any], overrides: Resolved) -> dict[str, Any] | None:

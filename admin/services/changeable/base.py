@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from sqlalchemy import Connection
 
@@ -22,6 +22,8 @@ from admin.errors import InvalidRequest
 from admin.services.access import UNRESTRICTED, Access
 from admin.services.changeable.views import NotInMemory, SettingsView
 from admin.services.context import Context
+
+Value = TypeVar("Value")
 
 
 class Mode(Enum):
@@ -182,7 +184,7 @@ class Changeable(ABC):
         """Store the rows that change, while the head of the revisions is locked."""
 
 
-def read_under(field: str, read: Callable[[], Payload]) -> Payload:
+def read_under(field: str, read: Callable[[], Value]) -> Value:
     """A definition that stands in a field of a document; the problems in it name that field."""
     try:
         return read()

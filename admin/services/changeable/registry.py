@@ -14,6 +14,7 @@ from admin.services.changeable.cluster_groups import ChangeableClusterGroups
 from admin.services.changeable.fleet import ChangeableFleet
 from admin.services.changeable.grants import ChangeableGrants
 from admin.services.changeable.projects import ChangeableProjects
+from admin.services.changeable.token_pools import ChangeableTokenPools
 from admin.services.changeable.use_grants import ChangeableUseGrants
 from admin.services.changeable.user_groups import ChangeableGroups
 from admin.services.changeable.users import ChangeableUsers
@@ -29,6 +30,7 @@ NOUNS: tuple[type[Changeable], ...] = (
     ChangeableGrants,
     ChangeableClusterGroups,
     ChangeableUseGrants,
+    ChangeableTokenPools,
     ChangeableAttributes,
 )
 for _noun in NOUNS:

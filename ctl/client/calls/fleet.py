@@ -203,11 +203,16 @@ class FleetCalls(ChangeCalls):
         return self._write("PUT", f"{_path('cluster', name)}/state", dict(state))
 
 
+def _is_said(value: object) -> bool:
+    """Whether an answer's value is part of a definition: a number is, also 0."""
+    return bool(value) or (isinstance(value, int) and not isinstance(value, bool))
+
+
 def _stored(noun: str, definition: Document) -> RowChange:
     """A row as its answer has it, which holds the whole definition."""
     from ctl.client.facts import SCHEMAS
 
-    fields = {key: definition[key] for key in SCHEMAS[noun]["properties"] if definition.get(key)}
+    fields = {key: definition[key] for key in SCHEMAS[noun]["properties"] if _is_said(definition.get(key))}
     return _row(noun, str(definition["name"]), fields, definition.get("version"))
 
 

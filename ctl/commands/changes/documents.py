@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 #: In the help of every command that reads documents.
 DOCUMENTS = """A document is an attribute file with its kind (`kind: execution-cluster-label`), a project
-(`kind: project`, with id, name, description, labels and state), a `kind: cluster`, `pool`, `label`, `group` or
-`cluster-group` with its name and its complete definition, or a `kind: grant` or `use-grant`. A file holds any number of
-documents, separated by `---`. A directory stands for all .yaml, .yml and .json files below it; hidden files are
-skipped, and any other file is refused. `version` in a document is the version of the row it was made from."""
+(`kind: project`, with id, name, description, labels and state), a `kind: cluster`, `pool`, `label`, `group`,
+`cluster-group` or `token-pool` with its name and its complete definition, or a `kind: grant` or `use-grant`. A file
+holds any number of documents, separated by `---`. A directory stands for all .yaml, .yml and .json files below it;
+hidden files are skipped, and any other file is refused. `version` in a document is the version of the row it was made
+from."""
 
 PRUNE = """--prune also deletes stored rows that are in no document, within a scope that you give: -p, -d, -w and
 --launchplan select the rows with these keys, -A selects all rows. Projects, and what has a name, such as a pool

@@ -42,7 +42,9 @@ removed, others stay.
             nargs=-1,
             required=False,
             metavar="[KIND…]",
-            explanation="Only these kinds, or cluster, pool, label, user, group, grant, cluster-group, use-grant.",
+            explanation=(
+                "Only these kinds, or cluster, pool, label, user, group, grant, cluster-group, use-grant, token-pool."
+            ),
             shell_complete=complete_kind,
         ),
         *filter_parameters(),

@@ -500,3 +500,29 @@ def test_pools_take_every_field_that_stored_ones_have(tmp_path: Path) -> None:
         "rebalance": "better-by 5m",
     }
     assert (pools["b"]["rules"], pools["b"]["description"]) == ([{"sort": "cost"}], "by price")
+
+
+def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) -> None:
+    manager = load_settings().resource_manager
+    assert (manager.type, manager.host_paths, manager.longest_lease_seconds) == ("database", (), 60)
+    text = "resourcemanager: {type: redis, redis: {hostPaths: [a:1, b:2], hostKey: secret, maxRetries: 3}}"
+    settings = load(tmp_path, text)
+    manager = settings.resource_manager
+    assert (manager.type, manager.host_paths, manager.host_key) == ("redis", ("a:1", "b:2"), "secret")
+    assert settings.shown_values["resourcemanager.redis.hostKey"] == "hidden"
+    one = load(tmp_path, "resourcemanager: {type: redis}", {"RAINBOW_RESOURCEMANAGER_REDIS_HOST_PATH": "a:1"})
+    assert one.resource_manager.host_paths == ("a:1",)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("resourcemanager: {type: etcd}", "resourcemanager.type"),
+        ("resourcemanager: {type: redis}", "resourcemanager.redis.hostPaths"),
+        ("resourcemanager: {redis: {hostPaths: [redis]}}", "resourcemanager.redis.hostPaths"),
+        ("resourcemanager: {redis: {hostPath: 'a:1', hostPaths: ['b:1']}}", "resourcemanager.redis.hostPath"),
+        ("resourcemanager: {redis: {maxRetries: -1}}", "resourcemanager.redis.maxRetries"),
+    ],
+)
+def test_a_bad_resource_manager_is_refused_by_name(tmp_path: Path, text: str, field: str) -> None:
+    assert fields(tmp_path, text) == [field]

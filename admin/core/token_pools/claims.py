@@ -1,0 +1,27 @@
+"""Claims: what a holder asks of token pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.token_pools.definitions import NO_CAPS, Caps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a holder asks for: tokens of pools, all or none."""
+
+    token: str  #: names it: asking again with the same one gets the same answer
+    amounts: Mapping[str, int]  #: by pool
+    place: Scope = PLATFORM
+    execution: str = ""
+    holder: str = ""  #: who asks, for people
+    constraints: Caps = NO_CAPS
+    priority: int = 0
+    weight: float = 1.0  #: of the project, by which its share is compared with those of others
+    lease_seconds: float = 60.0
+    wait_seconds: float = 0.0  #: how long it stays in line without asking again
+    since: datetime | None = None  #: its age in line; None for since it asks

@@ -1,0 +1,86 @@
+"""Definitions of token pools: how many tokens there are, and how many a project, namespace or execution may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core import names
+from admin.core.fields.branches import Section
+from admin.core.fields.leaves import Integer, Text
+from admin.core.problems import Problem, raise_problems, shorten
+from admin.core.settings.kinds import Payload
+
+#: The kind of a token pool's row.
+TOKEN_POOL = "TOKEN_POOL"
+#: The most tokens that a pool may have.
+MOST_TOKENS = 10**9
+
+
+def tokens_field(description: str, minimum: int = 0) -> Integer:
+    """A number of tokens."""
+    return Integer(minimum=minimum, maximum=MOST_TOKENS, nullable=False, description=description)
+
+
+CAPS = Section(
+    is_inherited=False,
+    description="The most tokens that each of these may have at once; the tightest one that applies holds.",
+    fields={
+        "project": tokens_field("For each project."),
+        "namespace": tokens_field("For each project in each domain."),
+        "execution": tokens_field("For each execution."),
+    },
+)
+DEFINITION = Section(
+    fields={
+        "capacity": tokens_field("How many tokens there are; 0 grants none."),
+        "caps": CAPS,
+        "description": Text(max_length=1000, nullable=False, description="For people."),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caps:
+    """The most tokens of a pool that each project, namespace and execution may have; None for no cap."""
+
+    project: int | None = None
+    namespace: int | None = None
+    execution: int | None = None
+
+
+NO_CAPS = Caps()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenPool:
+    """A token pool as it is defined."""
+
+    name: str
+    capacity: int
+    caps: Caps = NO_CAPS
+
+
+def read_token_pool(name: str, payload: Any) -> Payload:
+    """A token pool's definition in its normal form; Invalid with every problem in it."""
+    problems: list[Problem] = list(name_problems([name]))
+    normal: Payload = DEFINITION.read(payload, (), problems)
+    if isinstance(payload, dict) and "capacity" not in payload:
+        problems.append(Problem(field="capacity", reason="is missing: give the number of tokens."))
+    raise_problems(problems)
+    return normal
+
+
+def token_pool_of(name: str, payload: Payload) -> TokenPool:
+    """A token pool from its definition in normal form."""
+    return TokenPool(name=name, capacity=payload["capacity"], caps=Caps(**payload.get("caps", {})))
+
+
+def name_problems(pools: Iterable[str], field: str = "name") -> Iterable[Problem]:
+    """A problem for each name that no token pool may have."""
+    return (
+        Problem(field=field, reason=f"'{shorten(name)}' is not a token pool's name: use {names.ENTITY_NAME_RULE}.")
+        for name in pools
+        if not names.is_entity_name(name)
+    )

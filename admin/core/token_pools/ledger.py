@@ -1,0 +1,301 @@
+"""Ledgers: the grants and waiters of some pools, and what each operation does to them.
+
+A ledger is filled with values and asked for answers; what is to be stored then is in `changes`. It knows no clock:
+`now` is given, and for how long that has been steady.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from math import inf
+
+from admin.core.settings.scopes import Scope
+from admin.core.token_pools.answers import (
+    MOST_HOLDERS,
+    Allocation,
+    Conflict,
+    Exhausted,
+    Full,
+    Granted,
+    NeverFits,
+    NotHeld,
+    Released,
+    Renewed,
+    UnknownPools,
+)
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest
+from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_in_line, serve, share_in, statuses
+
+#: When to ask again at the latest and at the earliest.
+RETRY_SECONDS, SOONEST_RETRY_SECONDS = 2.0, 0.1
+
+
+class Book:
+    """The grants and waiters of one pool, and the last number that it gave."""
+
+    def __init__(self, number: int = 0, grants: Iterable[Grant] = (), waiters: Iterable[Waiter] = ()) -> None:
+        self.number = number
+        self.grants = {grant.token: grant for grant in grants}
+        self.waiters = {waiter.token: waiter for waiter in waiters}
+        self.used: Counter[str] = Counter()  #: by bucket
+        for grant in self.grants.values():
+            self._count(grant, grant.amount)
+
+    def add(self, grant: Grant) -> None:
+        """Count a new grant."""
+        self.grants[grant.token] = grant
+        self._count(grant, grant.amount)
+
+    def remove(self, token: str) -> None:
+        """Count a grant no longer."""
+        grant = self.grants.pop(token)
+        self._count(grant, -grant.amount)
+
+    def _count(self, grant: Grant, amount: int) -> None:
+        for bucket in grant.buckets:
+            self.used[bucket] += amount
+
+
+@dataclass(kw_only=True)
+class Changes:
+    """What is to be stored: the pools whose number rose, and by pool and token what was written or removed."""
+
+    numbers: set[str] = field(default_factory=set)
+    grants: set[tuple[str, str]] = field(default_factory=set)
+    waiters: set[tuple[str, str]] = field(default_factory=set)
+    reclaimed: list[Grant] = field(default_factory=list)  #: whose leases were over
+    freed: set[str] = field(default_factory=set)  #: the pools in which others may get something now
+
+
+class Ledger:
+    """The books of some pools at one time."""
+
+    def __init__(self, books: Mapping[str, Book], now: datetime, *, steady_seconds: float = inf) -> None:
+        self.books = books
+        self.now = now
+        self.changes = Changes()
+        for pool, book in books.items():
+            self._expire(pool, book, steady_seconds)
+
+    def _expire(self, pool: str, book: Book, steady_seconds: float) -> None:
+        """Take back what nobody has renewed, unless the clock has jumped since the holder could have done so."""
+        for grant in list(book.grants.values()):
+            corrected = grant.corrected(self.now)
+            if corrected.expires_at <= self.now and steady_seconds >= grant.lease_seconds:
+                book.remove(grant.token)
+                self.changes.reclaimed.append(grant)
+                self.changes.freed.add(pool)
+                self.changes.grants.add((pool, grant.token))
+            elif corrected is not grant:
+                book.grants[grant.token] = corrected
+                self.changes.grants.add((pool, grant.token))
+        for token, waiter in list(book.waiters.items()):
+            if waiter.expires_at <= self.now and steady_seconds >= waiter.wait_seconds:
+                self._leave(pool, token)
+
+    def allocate(self, claim: Claim, terms: Mapping[str, Terms]) -> Allocation:
+        """Grant a claim, or say what is full; a claim that waits takes or keeps its place in line."""
+        unknown = tuple(sorted(claim.amounts.keys() - terms.keys()))
+        if unknown:
+            return UnknownPools(pools=unknown)
+        held = self._held(claim.token, claim.amounts)
+        if held:
+            is_same = {pool: grant.amount for pool, grant in held.items()} == dict(claim.amounts)
+            is_same = is_same and all(grant.is_of(claim.place) for grant in held.values())
+            return Granted(grants=held, is_new=False) if is_same else Conflict(held=held)
+        for pool, amount in sorted(claim.amounts.items()):
+            if too_small := never_fits(pool, amount, terms[pool]):
+                self._leave_all(claim)
+                return NeverFits(pool=pool, amount=amount, limit=too_small)
+        waiter = self._waiter(claim, self._before(claim), terms)
+        others = self._others(waiter)
+        rooms = self._rooms(terms)
+        standing = serve(waiter, others, rooms)
+        if all(status is Status.FITS for status in standing.values()):
+            return self._grant(claim)
+        return self._wait(claim, waiter, terms, others, rooms)
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        """Hold tokens for another lease: of all the pools, or of none."""
+        held = self._held(renewal.token, renewal.amounts, renewal.place)
+        if missing := tuple(sorted(renewal.amounts.keys() - held.keys())):
+            return NotHeld(pools=missing)
+        if other := [grant for grant in held.values() if grant.number != renewal.number]:
+            return NotHeld(pools=tuple(grant.pool for grant in other), current=other[0].number)
+        renewed = {pool: grant.renewed(self.now) for pool, grant in held.items()}
+        for pool, grant in renewed.items():
+            self.books[pool].grants[grant.token] = grant
+            self.changes.grants.add((pool, grant.token))
+        return Renewed(grants=renewed)
+
+    def release(self, release: Release) -> Released | NotHeld:
+        """Give back tokens of all the pools, or of none; or leave the line."""
+        held = self._held(release.token, release.pools, release.place)
+        waits = [pool for pool in release.pools if self._waits(pool, release)]
+        if not held and waits:
+            for pool in waits:
+                self._leave(pool, release.token)
+            self.changes.freed.update(waits)
+            return Released(amounts={})
+        if missing := tuple(sorted(set(release.pools) - held.keys())):
+            return NotHeld(pools=missing)
+        if release.number is not None:
+            other = [grant for grant in held.values() if grant.number != release.number]
+            if other:
+                return NotHeld(pools=tuple(grant.pool for grant in other), current=other[0].number)
+        for pool, grant in held.items():
+            self.books[pool].remove(grant.token)
+            self.changes.grants.add((pool, grant.token))
+        self.changes.freed.update(held)
+        return Released(amounts={pool: grant.amount for pool, grant in held.items()})
+
+    def _held(self, token: str, pools: Iterable[str], place: Scope | None = None) -> dict[str, Grant]:
+        """What a token holds in some pools; for a place only what belongs to that."""
+        grants = {pool: self.books[pool].grants.get(token) for pool in sorted(pools) if pool in self.books}
+        return {pool: grant for pool, grant in grants.items() if grant and (place is None or grant.is_of(place))}
+
+    def _waits(self, pool: str, release: Release) -> bool:
+        waiter = self.books[pool].waiters.get(release.token) if pool in self.books else None
+        place = release.place
+        return waiter is not None and (place is None or waiter.place[:2] == place[:2])
+
+    def _next_number(self, pools: Iterable[str]) -> int:
+        """A number that is larger than each that any of the pools has given."""
+        number = 1 + max(self.books[pool].number for pool in pools)
+        for pool in pools:
+            self.books[pool].number = number
+            self.changes.numbers.add(pool)
+        return number
+
+    def _grant(self, claim: Claim) -> Granted:
+        self._leave_all(claim)
+        number = self._next_number(claim.amounts)
+        grants = {
+            pool: Grant(
+                pool=pool,
+                token=claim.token,
+                number=number,
+                amount=amount,
+                place=claim.place,
+                execution=claim.execution,
+                holder=claim.holder,
+                lease_seconds=claim.lease_seconds,
+                granted_at=self.now,
+                expires_at=self.now + timedelta(seconds=claim.lease_seconds),
+            )
+            for pool, amount in sorted(claim.amounts.items())
+        }
+        for pool, grant in grants.items():
+            self.books[pool].add(grant)
+            self.changes.grants.add((pool, grant.token))
+        return Granted(grants=grants)
+
+    def _rooms(self, terms: Mapping[str, Terms]) -> dict[str, Room]:
+        return {pool: Room.of(terms[pool].capacity, self.books[pool].used) for pool in terms}
+
+    def _before(self, claim: Claim) -> Waiter | None:
+        """The claim as it waits already; one that asks for something else now has to line up anew."""
+        waited = (self.books[pool].waiters.get(claim.token) for pool in sorted(claim.amounts))
+        return next((waiter for waiter in waited if waiter and waiter.amounts == claim.amounts), None)
+
+    def _waiter(self, claim: Claim, before: Waiter | None, terms: Mapping[str, Terms]) -> Waiter:
+        """A claim as one that waits, at the age of its first asking."""
+        return Waiter(
+            token=claim.token,
+            number=before.number if before else 1 + max(self.books[pool].number for pool in claim.amounts),
+            amounts=claim.amounts,
+            caps={pool: tightest(terms[pool].limits) for pool in claim.amounts},
+            standings={},
+            place=claim.place,
+            execution=claim.execution,
+            holder=claim.holder,
+            priority=claim.priority,
+            weight=claim.weight,
+            since=claim.since or (before.since if before else self.now),
+            wait_seconds=claim.wait_seconds,
+            expires_at=self.now + timedelta(seconds=claim.wait_seconds),
+        )
+
+    def _others(self, waiter: Waiter) -> list[Waiter]:
+        """Those that wait for any of a claim's pools too."""
+        others: dict[str, Waiter] = {}
+        for pool in sorted(waiter.amounts):
+            for other in self.books[pool].waiters.values():
+                if other.token != waiter.token:
+                    others.setdefault(other.token, other)
+        return list(others.values())
+
+    def _wait(
+        self,
+        claim: Claim,
+        waiter: Waiter,
+        terms: Mapping[str, Terms],
+        others: Sequence[Waiter],
+        served: Mapping[str, Room],
+    ) -> Exhausted:
+        rooms = self._rooms(terms)
+        standing = statuses(waiter, rooms)
+        full = [full for pool in sorted(claim.amounts) for full in self._full(claim, pool, terms[pool], served[pool])]
+        place, is_waiting = place_in_line(waiter, others, rooms), self._before(claim) is not None
+        self._leave_all(claim)
+        if claim.wait_seconds:
+            standings = {pool: Standing(status, share_in(waiter, rooms[pool])) for pool, status in standing.items()}
+            number = waiter.number if is_waiting else self._next_number(claim.amounts)
+            waiter = replace(waiter, number=number, standings=standings)
+            for pool in claim.amounts:
+                self.books[pool].waiters[claim.token] = waiter
+                self.changes.waiters.add((pool, claim.token))
+        return Exhausted(
+            full=tuple(full),
+            retry_seconds=self._retry_seconds(claim),
+            place=place if claim.wait_seconds else None,
+            waiting=len(others) + bool(claim.wait_seconds),
+        )
+
+    def _full(self, claim: Claim, pool: str, terms: Terms, served: Room) -> list[Full]:
+        """The limits of a pool that leave no room: by what is held, else by what is kept for those ahead."""
+        book, amount = self.books[pool], claim.amounts[pool]
+        limits = all_limits(pool, terms)
+        by_use = [limit for limit in limits if book.used[limit.bucket] + amount > limit.cap]
+        promised = Counter({limit.bucket: served.taken[limit.bucket] for limit in limits})
+        if served.reserved:
+            promised[WHOLE_POOL] = terms.capacity - book.used[WHOLE_POOL]
+        by_line = [limit for limit in limits if book.used[limit.bucket] + promised[limit.bucket] + amount > limit.cap]
+        holders = {limit: _holders_of(book, limit.bucket) for limit in by_use or by_line}
+        return [
+            Full(
+                pool=pool,
+                limit=limit,
+                amount=amount,
+                used=book.used[limit.bucket],
+                promised=0 if by_use else promised[limit.bucket],
+                holders=tuple(holders[:MOST_HOLDERS]),
+                holder_count=len(holders),
+            )
+            for limit, holders in holders.items()
+        ]
+
+    def _retry_seconds(self, claim: Claim) -> float:
+        """Until the first lease is over, or sooner: tokens may be given back before."""
+        ends = [grant.expires_at for pool in claim.amounts for grant in self.books[pool].grants.values()]
+        seconds = (min(ends, default=self.now) - self.now).total_seconds()
+        return min(RETRY_SECONDS, max(SOONEST_RETRY_SECONDS, seconds))
+
+    def _leave_all(self, claim: Claim) -> None:
+        for pool in claim.amounts:
+            self._leave(pool, claim.token)
+
+    def _leave(self, pool: str, token: str) -> None:
+        if self.books[pool].waiters.pop(token, None) is not None:
+            self.changes.waiters.add((pool, token))
+
+
+def _holders_of(book: Book, bucket: str) -> list[Grant]:
+    """The grants that count in a bucket, the largest and oldest first."""
+    grants = [grant for grant in book.grants.values() if bucket in grant.buckets]
+    return sorted(grants, key=lambda grant: (-grant.amount, grant.number))

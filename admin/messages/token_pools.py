@@ -1,0 +1,213 @@
+"""Token pools, and claims on their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from admin.core.token_pools.answers import Exhausted, Granted, Released, Renewed
+from admin.core.token_pools.grants import Grant
+from admin.core.token_pools.lines import Waiter
+from admin.messages.definitions import WrittenAnswer, named_body
+from admin.messages.requests import Fields, PayloadField, RequestSchema
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as, one_of
+from admin.messages.token_holders import FullLimitAnswer, Sees, TokenHolderAnswer, if_seen
+from admin.services.token_pools import TokenPoolView
+
+TokenPoolBody = named_body(
+    "token_pool", {"name": "hive", "capacity": 100, "caps": {"project": 20, "namespace": 10, "execution": 2}}
+)
+
+_HOLDING = {"token": "etl-1", "pools": {"hive": 1}, "project": "flytesnacks", "domain": "development", "number": 1}
+
+
+class TokenClaimBody(RequestSchema):
+    """Asks for tokens."""
+
+    claim = PayloadField("TokenClaim", required=True)
+    example: ClassVar[Fields] = {
+        "claim": {"token": "etl-1", "pools": {"hive": 1}, "project": "flytesnacks", "domain": "development"},
+    }
+
+
+class TokenRenewalBody(RequestSchema):
+    """Renews tokens."""
+
+    renewal = PayloadField("TokenHolding", required=True)
+    example: ClassVar[Fields] = {"renewal": _HOLDING}
+
+
+class TokenReleaseBody(RequestSchema):
+    """Gives tokens back."""
+
+    release = PayloadField("TokenHolding", required=True)
+    example: ClassVar[Fields] = {"release": _HOLDING}
+
+
+class CapsAnswer(Answer):
+    """The most tokens that each project, namespace and execution may have."""
+
+    project: int | None = None
+    namespace: int | None = None
+    execution: int | None = None
+
+
+class TokenWaiterAnswer(Answer):
+    """Who waits for tokens; who and what for is left out of those that the caller may not see."""
+
+    place: int
+    amount: int
+    priority: int
+    since: datetime
+    token: str | None = None
+    holder: str | None = None
+    project: str | None = None
+    domain: str | None = None
+    execution: str | None = None
+
+    @classmethod
+    def from_waiter(cls, place: int, pool: str, waiter: Waiter, sees: Sees) -> TokenWaiterAnswer:
+        is_seen = sees(waiter.place)
+        return cls(
+            place=place,
+            amount=waiter.amounts[pool],
+            priority=waiter.priority,
+            since=waiter.since,
+            token=if_seen(is_seen, waiter.token),
+            holder=if_seen(is_seen, waiter.holder),
+            project=if_seen(is_seen, waiter.place.project),
+            domain=if_seen(is_seen, waiter.place.domain),
+            execution=if_seen(is_seen, waiter.execution),
+        )
+
+
+class TokenPoolAnswer(Answer):
+    """A token pool, and how much of it is held."""
+
+    name: str
+    capacity: int
+    caps: CapsAnswer | None = None
+    description: str | None = None
+    used: int
+    free: int
+    waiting: Annotated[int, Meta(description="How many claims stand in line.")]
+    holders: list[TokenHolderAnswer] | None = None
+    waiters: list[TokenWaiterAnswer] | None = None
+    version: int
+    provenance: StatesProvenance = None
+    version_pruned: VersionPruned = None
+
+    @classmethod
+    def from_view(cls, view: TokenPoolView, sees: Sees | None = None) -> TokenPoolAnswer:
+        """Without `sees` only the numbers of holders and waiters."""
+        payload, usage, name = view.pool.payload, view.usage, view.pool.name
+        capacity: int = payload["capacity"]
+        return cls(
+            name=name,
+            capacity=capacity,
+            caps=CapsAnswer(**payload["caps"]) if "caps" in payload else None,
+            description=payload.get("description"),
+            used=usage.used,
+            free=max(capacity - usage.used, 0),
+            waiting=len(usage.waiters),
+            holders=sees and [TokenHolderAnswer.from_grant(grant, sees) for grant in usage.grants],
+            waiters=sees
+            and [
+                TokenWaiterAnswer.from_waiter(place, name, waiter, sees)
+                for place, waiter in enumerate(usage.waiters, 1)
+            ],
+            version=view.pool.version,
+            provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
+            version_pruned=view.provenance is None or None,
+        )
+
+
+class TokenPoolsAnswer(Answer):
+    token_pools: list[TokenPoolAnswer]
+    token: str | None = None
+
+
+class TokenPoolWritten(WrittenAnswer):
+    token_pool: Annotated[Json | None, described_as("TokenPoolAnswer", "TokenPoolDefinition")] = (
+        None  # the latter in a plan
+    )
+
+
+class TokenAllocationAnswer(Answer):
+    """Whether a claim holds its tokens; where not, what is full and when to ask again."""
+
+    status: Annotated[str, one_of("granted", "already_held", "exhausted")]
+    token: str
+    pools: dict[str, int]
+    number: Annotated[int | None, Meta(description="Larger than that of every earlier grant of the pools.")] = None
+    granted_at: datetime | None = None
+    expires_at: datetime | None = None
+    lease_seconds: float | None = None
+    full: list[FullLimitAnswer] | None = None
+    place: Annotated[int | None, Meta(description="In line; the first is 1.")] = None
+    waiting: int | None = None
+    retry_seconds: float | None = None
+    reason: str | None = None
+
+    @classmethod
+    def from_answer(
+        cls, token: str, amounts: Mapping[str, int], answer: Granted | Exhausted, sees: Sees
+    ) -> TokenAllocationAnswer:
+        if isinstance(answer, Granted):
+            return cls.from_grants(answer.grants, "granted" if answer.is_new else "already_held")
+        return cls(
+            status="exhausted",
+            token=token,
+            pools=dict(amounts),
+            full=[FullLimitAnswer.from_full(full, sees) for full in answer.full],
+            place=answer.place,
+            waiting=answer.waiting,
+            retry_seconds=answer.retry_seconds,
+            reason=answer.reason or None,
+        )
+
+    @classmethod
+    def from_grants(cls, grants: Mapping[str, Grant], status: str) -> TokenAllocationAnswer:
+        first = next(iter(grants.values()))
+        return cls(
+            status=status,
+            token=first.token,
+            pools={pool: grant.amount for pool, grant in grants.items()},
+            number=first.number,
+            granted_at=first.granted_at,
+            expires_at=min(grant.expires_at for grant in grants.values()),
+            lease_seconds=first.lease_seconds,
+        )
+
+
+class TokenRenewalAnswer(Answer):
+    """Tokens that are held for another lease."""
+
+    token: str
+    pools: dict[str, int]
+    number: int
+    expires_at: datetime
+
+    @classmethod
+    def from_renewed(cls, renewed: Renewed) -> TokenRenewalAnswer:
+        first = next(iter(renewed.grants.values()))
+        return cls(
+            token=first.token,
+            pools={pool: grant.amount for pool, grant in renewed.grants.items()},
+            number=first.number,
+            expires_at=min(grant.expires_at for grant in renewed.grants.values()),
+        )
+
+
+class TokenReleaseAnswer(Answer):
+    """Tokens that were given back; none where the claim only left the line."""
+
+    token: str
+    pools: dict[str, int]
+
+    @classmethod
+    def from_released(cls, token: str, released: Released) -> TokenReleaseAnswer:
+        return cls(token=token, pools=dict(released.amounts))

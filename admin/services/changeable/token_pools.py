@@ -1,0 +1,72 @@
+"""Token pools as revisions change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
+from admin.core.in_use import Use
+from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import PLATFORM
+from admin.core.token_pools.definitions import TOKEN_POOL, read_token_pool
+from admin.errors import TokensUnreachable
+from admin.services.changeable.base import Changeable, read_under, row_change
+from admin.services.context import Context
+from admin.store import token_pools
+from admin.store.token_backends.base import TokensUnavailable
+from admin.store.token_tables import TOKEN_POOLS
+
+_FIELD = "token_pool_definition"
+
+
+def token_pool_write(name: str, payload: Payload | None, expectation: Expectation = ANYTHING) -> RowWrite:
+    """Define a token pool; None removes it."""
+
+    def change(_before: Payload | None) -> Payload | None:
+        return None if payload is None else read_token_pool(name, payload)
+
+    return RowWrite(key=RowKey(TOKEN_POOL, name, PLATFORM), change=change, expectation=expectation)
+
+
+class ChangeableTokenPools(Changeable):
+    """Token pools."""
+
+    kinds = (TOKEN_POOL,)
+    permission = "token_pools.write"
+
+    @classmethod
+    def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
+        if document["delete"]:
+            return token_pool_write(read_deleted(document[_FIELD], _FIELD), None)
+        name, payload = read_named(document[_FIELD], _FIELD)
+        return token_pool_write(name, read_under(_FIELD, lambda: read_token_pool(name, payload)))
+
+    @classmethod
+    def restore(cls, context: Context, change: RowChange) -> RowWrite:
+        return token_pool_write(change.name, change.after)
+
+    def load(self, writes: Sequence[RowWrite]) -> None:
+        self._before = TOKEN_POOLS.some(self.connection, [write.key.name for write in writes])
+
+    def change(self, write: RowWrite) -> RowChange:
+        stored = self._before.get(write.key.name)
+        return row_change(write, stored.payload if stored else None, stored.version if stored else None)
+
+    def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
+        """Those that hold tokens of a pool; they keep them until they give them back or their leases are over."""
+        names = [change.name for change in removed if change.name in self._before]
+        try:
+            used = self.context.tokens.usage(names) if names else {}
+        except TokensUnavailable as error:
+            raise TokensUnreachable(
+                f"{error}. Whether tokens are held cannot be told: delete it again later."
+            ) from error
+        for name, usage in used.items():
+            for grant in usage.grants:
+                reason = f"token pool '{name}': '{grant.token}' holds {grant.amount} of it"
+                yield Use(noun="token", reason=reason, removed=name, removed_noun="token-pool")
+
+    def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
+        if changes:
+            token_pools.write(self.connection, changes, revision)

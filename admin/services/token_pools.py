@@ -1,0 +1,159 @@
+"""Token pools: define, list and delete them, and hold their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from admin.core.changes import Expectation
+from admin.core.problems import invalid
+from admin.core.provenance import Provenance
+from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import Scope
+from admin.core.token_pools.answers import (
+    Conflict,
+    Exhausted,
+    Granted,
+    NeverFits,
+    NotHeld,
+    Released,
+    Renewed,
+    UnknownPools,
+)
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import TOKEN_POOL
+from admin.core.token_pools.grants import Release, Renewal
+from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.token_pools import token_pool_write
+from admin.services.changes import Changed, make_change
+from admin.services.context import Context
+from admin.services.named_rows import create_row, row_not_found
+from admin.services.scopes import check_readable
+from admin.store import revisions
+from admin.store.named_payloads import StoredPayload
+from admin.store.token_backends.base import PoolUsage, TokensUnavailable
+from admin.store.token_tables import TOKEN_POOLS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenPoolView:
+    """A token pool, who holds its tokens and who waits, and the revision that defined it."""
+
+    pool: StoredPayload
+    usage: PoolUsage
+    provenance: Provenance | None  #: None where that revision is no longer kept
+
+
+def list_token_pools(context: Context, after: str | None, limit: int) -> tuple[list[TokenPoolView], str | None]:
+    """A page of pools by name, and the name after which the next page starts, if there is one."""
+    with context.database.reading() as connection:
+        pools = TOKEN_POOLS.page(connection, after=after, limit=limit + 1)
+        provenance = _provenance(connection, pools[:limit])
+    return _views(context, pools[:limit], provenance), pools[limit - 1].name if len(pools) > limit else None
+
+
+def get_token_pool(context: Context, name: str) -> TokenPoolView:
+    """One pool; TokenPoolNotFound with the closest names where there is none."""
+    with context.database.reading() as connection:
+        pools = TOKEN_POOLS.some(connection, [name])
+        if name not in pools:
+            raise _not_found(context, connection, name)
+        provenance = _provenance(connection, [pools[name]])
+    [view] = _views(context, [pools[name]], provenance)
+    return view
+
+
+def create_token_pool(context: Context, name: str, payload: Payload, options: ChangeOptions) -> Changed:
+    """Define a pool; AlreadyExists where the name is taken."""
+    return create_row(context, "token-pool", token_pool_write(name, payload, Expectation(absent=True)), options)
+
+
+def put_token_pool(
+    context: Context, name: str, payload: Payload | None, expectation: Expectation, options: ChangeOptions
+) -> Changed:
+    """Define a pool anew, or remove it; InUse where somebody holds tokens of it and force is not set."""
+    return make_change(context, [token_pool_write(name, payload, expectation)], options)
+
+
+def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
+    """Grant a claim, or say what is full; an error where no waiting would help."""
+    _check_place(context, claim.place)
+    try:
+        answer = context.tokens.allocate(replace(claim, holder=context.access.identity.user or ""))
+    except TokensUnavailable as error:
+        raise TokensUnreachable(f"{error}. Nothing is granted until it does: ask again.") from error
+    match answer:
+        case UnknownPools():
+            with context.database.reading() as connection:
+                raise _not_found(context, connection, answer.pools[0])
+        case NeverFits():
+            limit = answer.limit
+            reason = f"{answer.amount} can never fit: the most is {limit.cap}, by {limit.origin} ({limit.level})."
+            raise invalid(f"claim.pools.{answer.pool}", reason)
+        case Conflict():
+            pools = ", ".join(f"{grant.amount} of {pool}" for pool, grant in answer.held.items())
+            raise TokenConflict(
+                f"The token '{claim.token}' holds {pools} already. Release that first, or choose another token."
+            )
+    return answer
+
+
+def renew(context: Context, renewal: Renewal) -> Renewed:
+    """Hold tokens for another lease; TokensNotHeld where the lease is over or the number old."""
+    _check_place(context, renewal.place)
+    try:
+        answer = context.tokens.renew(renewal)
+    except TokensUnavailable as error:
+        raise TokensUnreachable(f"{error}. Renew again before the lease is over.") from error
+    if isinstance(answer, NotHeld):
+        raise _not_held(renewal.token, answer, "Stop what needs them, and allocate again.")
+    return answer
+
+
+def release(context: Context, release: Release) -> Released:
+    """Give tokens back, or leave the line; TokensNotHeld where neither is so."""
+    if release.place is not None:
+        _check_place(context, release.place)
+    try:
+        answer = context.tokens.release(release)
+    except TokensUnavailable as error:
+        raise TokensUnreachable(f"{error}. Release again, or let the lease run out.") from error
+    if isinstance(answer, NotHeld):
+        raise _not_held(release.token, answer, "Nothing was released.")
+    return answer
+
+
+def _check_place(context: Context, place: Scope) -> None:
+    """Refuse an unknown project or domain."""
+    if place.project:
+        with context.database.reading() as connection:
+            check_readable(context, connection, place)
+
+
+def _not_held(token: str, answer: NotHeld, remedy: str) -> TokensNotHeld:
+    pools = ", ".join(answer.pools)
+    if answer.current is not None:
+        reason = f"holds {pools} by the number {answer.current} now; the one that was given is old."
+    else:
+        reason = f"holds nothing of {pools}: it was never granted, was given back, or its lease is over."
+    return TokensNotHeld(f"The token '{token}' {reason} {remedy}")
+
+
+def _not_found(context: Context, connection: Connection, name: str) -> Exception:
+    names = TOKEN_POOLS.names(connection)
+    return row_not_found(context, connection, TokenPoolNotFound, TOKEN_POOL, name, names)
+
+
+def _provenance(connection: Connection, pools: Sequence[StoredPayload]) -> dict[int, Provenance]:
+    return dict(revisions.provenance_of(connection, (pool.version for pool in pools)))
+
+
+def _views(context: Context, pools: Sequence[StoredPayload], provenance: dict[int, Provenance]) -> list[TokenPoolView]:
+    try:
+        usage = context.tokens.usage([pool.name for pool in pools]) if pools else {}
+    except TokensUnavailable as error:
+        raise TokensUnreachable(f"{error}.") from error
+    return [TokenPoolView(pool=pool, usage=usage[pool.name], provenance=provenance.get(pool.version)) for pool in pools]

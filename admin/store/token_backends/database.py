@@ -1,0 +1,159 @@
+"""Tokens in the admin's own database: one short transaction for each operation, or for all that came at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import token_pool_of
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.ledger import Ledger
+from admin.core.token_pools.lines import Room, in_order
+from admin.core.token_pools.steadiness import Steadiness
+from admin.store import token_grants, token_pools
+from admin.store.database import Database
+from admin.store.group_commit import GroupCommit
+from admin.store.token_backends.base import PoolUsage
+from admin.store.token_tables import TOKEN_POOLS
+
+Operation = Claim | Renewal | Release
+Result = TypeVar("Result")
+#: Operations that are written in one transaction.
+_MAX_OPERATIONS = 64
+
+
+class DatabaseTokens:
+    """The backend `database`. Pools are locked by name, so that no two transactions wait for each other."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        reclaimed: Callable[[list[Grant]], None] = lambda grants: None,
+    ) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._reclaimed = reclaimed  #: is told of grants whose leases were over
+        self._steadiness = Steadiness()
+        self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
+            self._write, _MAX_OPERATIONS, database.write_lock
+        )
+
+    def allocate(self, claim: Claim) -> Allocation:
+        return self._submit(claim)  # type: ignore[return-value]  # each operation has answers of its own
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        return self._submit(renewal)  # type: ignore[return-value]
+
+    def release(self, release: Release) -> Released | NotHeld:
+        return self._submit(release)  # type: ignore[return-value]
+
+    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+        with self._database.reading() as connection:
+            books = token_grants.books(connection, dict.fromkeys(pools, 0))
+            stored = TOKEN_POOLS.some(connection, books)
+        Ledger(books, self._database.clock(), steady_seconds=self._look())
+        rooms = {
+            name: Room.of(token_pool_of(name, stored[name].payload).capacity if name in stored else 0, book.used)
+            for name, book in books.items()
+        }
+        return {
+            name: PoolUsage(
+                grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
+                waiters=tuple(in_order(book.waiters.values(), rooms)),
+            )
+            for name, book in books.items()
+        }
+
+    def apply(self, connection: Connection, operations: list[Operation]) -> list[Answer]:
+        """Do several operations, one after the other, in a transaction of the caller's."""
+        pools = {pool for operation in operations for pool in _pools_of(operation)}
+        claims = [operation for operation in operations if isinstance(operation, Claim)]
+        session = self.session(connection, pools, claims)
+        answers: list[Answer] = []
+        for operation in operations:
+            match operation:
+                case Claim():
+                    answers.append(session.allocate(operation))
+                case Renewal():
+                    answers.append(session.renew(operation))
+                case Release():
+                    answers.append(session.ledger.release(operation))
+        session.save()
+        return answers
+
+    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> DatabaseSession:
+        """Operations in a transaction of the caller's, which holds the pools from now on."""
+        heads = token_pools.lock_heads(connection, pools)
+        books = token_grants.books(connection, {name: head.number for name, head in heads.items()})
+        ledger = Ledger(books, self._database.clock(), steady_seconds=self._look())
+        releases = {name: head.releases for name, head in heads.items()}
+        return DatabaseSession(connection, ledger, claims, releases, self._reclaimed)
+
+    def finish(self, releases: Sequence[Release]) -> None:
+        """Nothing: everything is done when the transaction is committed."""
+
+    def probe(self) -> None:
+        """Nothing: it answers if the database does."""
+
+    def _submit(self, operation: Operation) -> Answer:
+        return self._group_commit.submit([operation])[0]
+
+    def _write(self, operations: list[Operation]) -> list[Answer]:
+        with self._database.writing() as connection:
+            return self.apply(connection, operations)
+
+    def _look(self) -> float:
+        return self._steadiness.look(self._database.clock(), self._monotonic())
+
+
+class DatabaseSession:
+    """The ledger of some pools that a transaction has locked."""
+
+    pending: tuple[Release, ...] = ()
+
+    def __init__(
+        self,
+        connection: Connection,
+        ledger: Ledger,
+        claims: Sequence[Claim],
+        releases: Mapping[str, int],
+        reclaimed: Callable[[list[Grant]], None],
+    ) -> None:
+        self.ledger = ledger
+        self._before = releases
+        self._connection = connection
+        self._reclaimed = reclaimed
+        terms = token_pools.terms(connection, claims)
+        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
+        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
+        #: The counts are those of the ledger, and change with it.
+        self.rooms = {pool: Room.of(capacity, ledger.books[pool].used) for pool, capacity in capacities.items()}
+
+    @property
+    def releases(self) -> Mapping[str, int]:
+        return {pool: number + (pool in self.ledger.changes.freed) for pool, number in self._before.items()}
+
+    def allocate(self, claim: Claim) -> Allocation:
+        return self.ledger.allocate(claim, self._terms[id(claim)])
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        return self.ledger.renew(renewal)
+
+    def release(self, release: Release) -> None:
+        self.ledger.release(release)
+
+    def save(self) -> None:
+        token_grants.save(self._connection, self.ledger)
+        if self.ledger.changes.reclaimed:
+            self._reclaimed(self.ledger.changes.reclaimed)
+
+
+def _pools_of(operation: Operation) -> Iterable[str]:
+    return operation.pools if isinstance(operation, Release) else operation.amounts

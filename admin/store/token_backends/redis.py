@@ -1,0 +1,416 @@
+"""Tokens in Redis or Valkey: one atomic script for each operation, with the rules of the core.
+
+All keys have one hash tag, so that a cluster keeps them together. Deadlines go by the server's clock.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.core.json_text import json_string, json_value
+from admin.core.settings.scopes import Scope
+from admin.core.token_pools.answers import (
+    MOST_HOLDERS,
+    Allocation,
+    Conflict,
+    Exhausted,
+    Full,
+    Granted,
+    NeverFits,
+    NotHeld,
+    Released,
+    Renewed,
+    UnknownPools,
+)
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import token_pool_of
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.ledger import RETRY_SECONDS, SOONEST_RETRY_SECONDS, Book
+from admin.core.token_pools.limits import Terms, all_limits, buckets_of, never_fits, share_bucket, tightest
+from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
+from admin.store import token_grants, token_pools
+from admin.store.database import Database
+from admin.store.token_backends.base import PoolUsage, TokensUnavailable
+from admin.store.token_tables import TOKEN_POOLS
+
+if TYPE_CHECKING:
+    from redis import Redis
+    from redis.cluster import RedisCluster
+    from redis.commands.core import Script
+
+    Client = Redis | RedisCluster
+
+_log = logging.getLogger("rainbow.tokens")
+
+#: The hash tag of all keys.
+TAG = "rainbow-tokens"
+_SCRIPTS = Path(__file__).parent / "scripts"
+#: What JSON of the scripts has; its numbers and texts are checked where values are built of them.
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedisSettings:
+    """Where Redis is, as Flyte's configuration says it."""
+
+    host_paths: tuple[str, ...]  #: host:port; several are nodes of a cluster
+    host_key: str = ""  #: the password
+    max_retries: int = 0
+    timeout_seconds: float = 5.0
+
+
+def connect(settings: RedisSettings) -> Client:
+    """A client of one server, or of a cluster; ImportError where its library is not installed."""
+    from redis import Redis
+    from redis.backoff import ExponentialBackoff
+    from redis.cluster import ClusterNode, RedisCluster
+    from redis.retry import Retry
+
+    nodes = [path.rpartition(":") for path in settings.host_paths]
+    options: Document = {
+        "password": settings.host_key or None,
+        "socket_timeout": settings.timeout_seconds,
+        "socket_connect_timeout": settings.timeout_seconds,
+        "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), settings.max_retries),
+    }
+    if len(nodes) > 1:
+        start = [ClusterNode(host, int(port)) for host, _, port in nodes]  # type: ignore[no-untyped-call]
+        return RedisCluster(startup_nodes=start, **options)
+    [(host, _, port)] = nodes
+    return Redis(host=host, port=int(port), **options)
+
+
+@cache
+def _script(name: str) -> str:
+    return "".join((_SCRIPTS / f"{part}.lua").read_text() for part in ("common", name))
+
+
+class RedisTokens:
+    """The backend `redis`. Definitions and quotas are read from the database, as everywhere."""
+
+    def __init__(
+        self,
+        client: Callable[[], Client],
+        database: Database,
+        *,
+        longest_lease_seconds: float = 60.0,
+        tag: str = TAG,
+        monotonic: Callable[[], float] = time.monotonic,
+        reclaimed: Callable[[list[Grant]], None] = lambda grants: None,
+    ) -> None:
+        self._database = database
+        self._longest_lease_seconds = longest_lease_seconds  #: for which nothing is granted after a restart
+        self._tag = tag
+        self._monotonic = monotonic
+        self._reclaimed = reclaimed
+        self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
+        self.failure: TokensUnavailable | None = None  #: of the last call
+        self._client = cache(client)  #: connects when it is needed first, for a cluster must be reachable then
+        self._scripts: dict[str, Script] = {}
+
+    def allocate(self, claim: Claim) -> Allocation:
+        with self._database.reading() as connection:
+            [terms] = token_pools.terms(connection, [claim])
+        return self.allocate_within(claim, terms)
+
+    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms]) -> Allocation:
+        """Grant a claim within what bounds it, or say what is full."""
+        if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
+            return UnknownPools(pools=unknown)
+        too_small = _never_fits(claim, terms)
+        request = {**_claim_document(claim, terms), "lease": self._milliseconds(claim.lease_seconds)}
+        document = self._call("allocate", claim.amounts, request | ({"never": True} if too_small else {}))
+        match document["status"]:
+            case "granted" | "held":
+                return Granted(grants=_grants(document["grants"]), is_new=document["status"] == "granted")
+            case "conflict":
+                return Conflict(held=_grants(document["grants"]))
+            case "never":
+                assert too_small is not None
+                return too_small
+            case "closed":
+                reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+                return Exhausted(full=(), retry_seconds=_retry_seconds(document["retry"]), reason=reason)
+        return _exhausted(claim, terms, document)
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        lease = {"lease": self._milliseconds(renewal.lease_seconds)}
+        request = {**_renewal_document(renewal), **lease}
+        document = self._call("renew", renewal.amounts, request)
+        if document["status"] == "capacities":  # asked for only where a grant was lost
+            capacities = self._capacities(renewal.amounts)
+            if unknown := tuple(sorted(renewal.amounts.keys() - capacities.keys())):
+                return NotHeld(pools=unknown)
+            document = self._call("renew", renewal.amounts, {**request, "capacities": capacities})
+        if document["status"] == "missing":
+            return _not_held(document)
+        return Renewed(grants=_grants(document["grants"]))
+
+    def release(self, release: Release) -> Released | NotHeld:
+        request: Document = {"token": release.token}
+        if release.number is not None:
+            request["number"] = str(release.number)
+        if release.place is not None:
+            request["place"] = list(release.place)
+        document = self._call("release", release.pools, request)
+        if document["status"] == "missing":
+            return _not_held(document)
+        return Released(amounts={pool: grant.amount for pool, grant in _grants(document["grants"]).items()})
+
+    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+        names = sorted(pools)
+        if not names:
+            return {}
+        found, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
+        books = {
+            name: Book(
+                grants=(_grant(name, grant) for grant in found[name]["grants"]),
+                waiters=map(_waiter, found[name]["waiters"]),
+            )
+            for name in names
+        }
+        rooms = {name: Room.of(capacities.get(name, 0), book.used) for name, book in books.items()}
+        return {
+            name: PoolUsage(
+                grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
+                waiters=tuple(in_order(book.waiters.values(), rooms)),
+            )
+            for name, book in books.items()
+        }
+
+    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> RedisSession:
+        releases = token_grants.releases(connection) if claims else {}
+        return RedisSession(self, claims, token_pools.terms(connection, claims), releases)
+
+    def finish(self, releases: Sequence[Release]) -> None:
+        if not releases:
+            return
+        try:
+            for release in releases:
+                self.release(release)
+        except TokensUnavailable:  # they come back when their leases are over
+            _log.warning("tokens were not given back, since Redis does not answer", exc_info=True)
+        # Without a database agents ask again a moment later.
+        with suppress(SQLAlchemyError), self._database.writing() as connection:
+            token_grants.note_releases(connection, {pool for release in releases for pool in release.pools})
+
+    def probe(self) -> None:
+        """Ask Redis, if it did not answer last, whether it does now; no transaction should wait for that."""
+        if self.failure is not None:
+            try:
+                self.usage([""])
+            except TokensUnavailable:
+                _log.debug("Redis still does not answer")
+
+    def _capacities(self, pools: Iterable[str]) -> dict[str, int]:
+        with self._database.reading() as connection:
+            stored = TOKEN_POOLS.some(connection, pools)
+        return {name: token_pool_of(name, pool.payload).capacity for name, pool in stored.items()}
+
+    def _milliseconds(self, lease_seconds: float) -> int:
+        """A lease, no longer than what a restarted server waits for."""
+        return int(min(lease_seconds, self._longest_lease_seconds) * 1000)
+
+    def _call(self, script: str, pools: Iterable[str], request: Document) -> Document:
+        from redis import RedisError
+
+        names = sorted(set(pools))
+        keys = [f"{{{self._tag}}}:state"]
+        for name in names:
+            keys += [f"{{{self._tag}}}:grants:{name}", f"{{{self._tag}}}:waiters:{name}"]
+        begun_at = self._monotonic() * 1000
+        expected = {} if self._offset is None else {"expected": int(begun_at + self._offset)}
+        grace = int(self._longest_lease_seconds * 1000)
+        arguments = json_string({**request, "pools": names, "grace": grace, **expected})
+        try:
+            if script not in self._scripts:
+                self._scripts[script] = self._client().register_script(_script(script))
+            document: Document = json_value(self._scripts[script](keys=keys, args=[arguments]))
+        except (RedisError, OSError) as error:
+            self.failure = TokensUnavailable(f"Redis does not answer: {error}")
+            raise self.failure from error
+        self.failure = None
+        self._offset = document["now"] - (begun_at + self._monotonic() * 1000) / 2
+        if document["reclaimed"]:
+            self._reclaimed([_grant(pool, grant) for pool, grant in document["reclaimed"]])
+        return document
+
+
+class RedisSession:
+    """Claims and renewals at once, and releases for when the transaction is committed.
+
+    Nothing is asked of a Redis that did not answer last, so that a transaction waits for it once at most.
+    """
+
+    def __init__(
+        self,
+        backend: RedisTokens,
+        claims: Sequence[Claim],
+        terms: Sequence[Mapping[str, Terms]],
+        releases: Mapping[str, int],
+    ) -> None:
+        self.releases = releases
+        self._backend = backend
+        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
+        self.pending: list[Release] = []
+        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
+        self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
+        with suppress(TokensUnavailable):  # each claim is told
+            self._check()
+            for pool, usage in backend.usage(capacities).items():
+                self.rooms[pool] = Room.of(capacities[pool], Book(grants=usage.grants).used)
+
+    def allocate(self, claim: Claim) -> Allocation:
+        self._check()
+        answer = self._backend.allocate_within(claim, self._terms[id(claim)])
+        if isinstance(answer, Granted) and answer.is_new:
+            for pool, grant in answer.grants.items():
+                for bucket in grant.buckets:
+                    self.rooms[pool].used[bucket] += grant.amount
+        return answer
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        self._check()
+        return self._backend.renew(renewal)
+
+    def release(self, release: Release) -> None:
+        self.pending.append(release)
+
+    def save(self) -> None:
+        """Everything but what is pending is done."""
+
+    def _check(self) -> None:
+        if self._backend.failure is not None:
+            raise self._backend.failure
+
+
+def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:
+    for pool, amount in sorted(claim.amounts.items()):
+        if limit := never_fits(pool, amount, terms[pool]):
+            return NeverFits(pool=pool, amount=amount, limit=limit)
+    return None
+
+
+def _place_document(place: Scope, execution: str, holder: str) -> Document:
+    return {
+        "place": list(place),
+        "execution": execution,
+        "holder": holder,
+        "buckets": buckets_of(place, execution),
+    }
+
+
+def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
+    return {
+        "token": claim.token,
+        "amounts": dict(claim.amounts),
+        "terms": {
+            pool: {"capacity": own.capacity, "limits": [limit[:2] for limit in own.limits]}
+            for pool, own in terms.items()
+        },
+        "caps": {pool: tightest(own.limits) for pool, own in terms.items()},
+        **_place_document(claim.place, claim.execution, claim.holder),
+        "share_bucket": share_bucket(claim.place),
+        "priority": claim.priority,
+        "weight": claim.weight,
+        "wait": int(claim.wait_seconds * 1000),
+        **({} if claim.since is None else {"since": int(claim.since.timestamp() * 1000)}),
+        "most_holders": MOST_HOLDERS,
+    }
+
+
+def _renewal_document(renewal: Renewal) -> Document:
+    expires = {} if renewal.expires_at is None else {"expires": int(renewal.expires_at.timestamp() * 1000)}
+    return {
+        "token": renewal.token,
+        "number": str(renewal.number),
+        "amounts": dict(renewal.amounts),
+        **_place_document(renewal.place, renewal.execution, renewal.holder),
+        **expires,
+    }
+
+
+def _exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document) -> Exhausted:
+    full = [
+        Full(
+            pool=entry["pool"],
+            limit=all_limits(entry["pool"], terms[entry["pool"]])[entry["limit"]],
+            amount=claim.amounts[entry["pool"]],
+            used=entry["used"],
+            promised=entry["promised"],
+            holders=tuple(_grant(entry["pool"], holder) for holder in entry["holders"]),
+            holder_count=entry["holder_count"],
+        )
+        for entry in document["full"]
+    ]
+    waits = claim.wait_seconds > 0
+    return Exhausted(
+        full=tuple(full),
+        retry_seconds=_retry_seconds(document["retry"]),
+        place=document["place"] if waits else None,
+        waiting=document["waiting"] + waits,
+    )
+
+
+def _retry_seconds(milliseconds: float) -> float:
+    return min(RETRY_SECONDS, max(SOONEST_RETRY_SECONDS, milliseconds / 1000))
+
+
+def _not_held(document: Document) -> NotHeld:
+    current = document.get("current")
+    return NotHeld(pools=tuple(document["pools"]), current=None if current is None else int(current))
+
+
+def _time(milliseconds: float) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _grants(documents: Mapping[str, Document]) -> dict[str, Grant]:
+    return {pool: _grant(pool, documents[pool]) for pool in sorted(documents)}
+
+
+def _grant(pool: str, document: Document) -> Grant:
+    return Grant(
+        pool=pool,
+        token=document["token"],
+        number=int(document["number"]),
+        amount=document["amount"],
+        place=Scope(*document["place"]),
+        execution=document["execution"],
+        holder=document["holder"],
+        lease_seconds=document["lease"] / 1000,
+        granted_at=_time(document["granted"]),
+        expires_at=_time(document["expires"]),
+    )
+
+
+def _waiter(document: Document) -> Waiter:
+    return Waiter(
+        token=document["token"],
+        number=int(document["number"]),
+        amounts=document["amounts"],
+        caps=document["caps"],
+        standings={
+            pool: Standing(Status(status), float(share)) for pool, (status, share) in document["standings"].items()
+        },
+        place=Scope(*document["place"]),
+        execution=document["execution"],
+        holder=document["holder"],
+        priority=document["priority"],
+        weight=document["weight"],
+        since=_time(document["since"]),
+        wait_seconds=document["wait"] / 1000,
+        expires_at=_time(document["expires"]),
+    )

@@ -1,0 +1,30 @@
+-- Holds tokens for another lease. While nothing is granted, a grant that was lost is taken over from its holder.
+
+local held, missing = held_grants(true)
+local is_open = now >= state.grants_from
+local is_live = request.expires and request.expires > now
+if #missing > 0 and not is_open and is_live and not request.capacities then
+  return answer({ status = 'capacities' })
+end
+for _, pool in ipairs(missing) do
+  local used = books[pool].used[WHOLE_POOL] or 0
+  if is_open or not is_live or used + request.amounts[pool] > request.capacities[pool] then
+    return answer({ status = 'missing', pools = missing })
+  end
+end
+local others, current = other_numbers(held)
+if #others > 0 then
+  return answer({ status = 'missing', pools = others, current = current })
+end
+for _, pool in ipairs(missing) do
+  held[pool] = {
+    token = request.token, number = request.number, amount = request.amounts[pool], place = request.place,
+    execution = request.execution, holder = request.holder, buckets = request.buckets, lease = request.lease,
+    granted = now,
+  }
+end
+for pool, grant in pairs(held) do
+  grant.expires = now + grant.lease
+  store_grant(books[pool], grant)
+end
+return answer({ status = 'renewed', grants = held })

@@ -1,0 +1,85 @@
+"""Token pools: their definitions, and what bounds claims on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, select
+
+from admin.core.changes import RowChange
+from admin.core.settings.scopes import PLATFORM
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import token_pool_of
+from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of
+from admin.store import attributes
+from admin.store.database import insert_new
+from admin.store.token_grants import note_releases
+from admin.store.token_tables import TOKEN_POOLS, token_pool_heads
+
+_heads = token_pool_heads.c
+_LOCK = (
+    select(_heads.name, _heads.number, _heads.releases)
+    .where(_heads.name.in_(bindparam("names", expanding=True)))
+    .order_by(_heads.name)
+    .with_for_update()
+)
+
+
+def lock(connection: Connection, pools: Iterable[str]) -> dict[str, int]:
+    """Lock pools by name until the transaction ends; returns the last number of each that ever was one."""
+    return {name: head.number for name, head in lock_heads(connection, pools).items()}
+
+
+class Head(NamedTuple):
+    """The last number that a pool gave, and how often its tokens may have come free."""
+
+    number: int
+    releases: int
+
+
+def lock_heads(connection: Connection, pools: Iterable[str]) -> dict[str, Head]:
+    """The same with both numbers of each pool."""
+    return {row.name: Head(row.number, row.releases) for row in connection.execute(_LOCK, {"names": sorted(pools)})}
+
+
+def write(connection: Connection, changes: Sequence[RowChange], version: int) -> None:
+    """Store changed pools, and delete removed ones, whose numbers stay."""
+    names = sorted(change.name for change in changes)
+    insert_new(connection, token_pool_heads, [{"name": name, "number": 0} for name in names])
+    lock(connection, names)
+    note_releases(connection, names)
+    TOKEN_POOLS.write(connection, changes, version)
+
+
+class KnownPools(NamedTuple):
+    """The names of all token pools, and what bounds a claim in those of its own."""
+
+    names: list[str]
+    terms: Mapping[str, Terms]
+
+
+def known_pools(connection: Connection, claim: Claim) -> KnownPools:
+    """The token pools that there are, for a claim; all their names only where it names an unknown one."""
+    [own] = terms(connection, [claim])
+    is_known = claim.amounts.keys() <= own.keys()
+    return KnownPools(names=list(own) if is_known else TOKEN_POOLS.names(connection), terms=own)
+
+
+def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
+    """What bounds each claim now, in those of its pools that are defined."""
+    if not claims:
+        return []
+    names = {pool for claim in claims for pool in claim.amounts}
+    pools = {name: token_pool_of(name, stored.payload) for name, stored in TOKEN_POOLS.some(connection, names).items()}
+    places = {claim.place for claim in claims} - {PLATFORM}
+    rows = attributes.applying_to(connection, [TOKEN_POOL_QUOTA], places) if places else []
+    by_scope = {row.scope: row for row in rows}
+    return [
+        {
+            pool: terms_of(pools[pool], claim.place, claim.execution, by_scope, claim.constraints)
+            for pool in claim.amounts
+            if pool in pools
+        }
+        for claim in claims
+    ]

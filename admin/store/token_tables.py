@@ -1,0 +1,56 @@
+"""The tables of token pools: definitions, the last number of each pool, grants, and those that wait."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Column, Float, Integer, Table, Text
+
+from admin.core.settings.scopes import SCOPE_KEYS
+from admin.store.database import UtcDateTime, metadata
+from admin.store.named_payloads import NamedPayloads, StoredPayload
+
+#: By name.
+TOKEN_POOLS = NamedPayloads("token_pools", StoredPayload)
+
+#: One row a pool, also of deleted ones, so that numbers never go back. Whoever grants or changes a pool locks it.
+token_pool_heads = Table(
+    "token_pool_heads",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),  # the last that a grant or waiter got
+    Column("releases", BigInteger, nullable=False, server_default="0"),  # rises when tokens may have come free
+)
+
+token_grants = Table(
+    "token_grants",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("token", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    *(Column(key, Text, nullable=False) for key in SCOPE_KEYS),
+    Column("execution", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("lease_seconds", Float, nullable=False),
+    Column("granted_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
+#: A row in each pool that a claim waits for; each has the whole claim as it was when it asked last.
+token_waiters = Table(
+    "token_waiters",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("token", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("amounts", JSON, nullable=False),
+    Column("caps", JSON, nullable=False),
+    Column("standings", JSON, nullable=False),
+    *(Column(key, Text, nullable=False) for key in SCOPE_KEYS),
+    Column("execution", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("weight", Float, nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("wait_seconds", Float, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)

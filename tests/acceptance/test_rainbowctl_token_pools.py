@@ -1,0 +1,67 @@
+"""Token pools on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.test_rainbowctl_access import cells
+from tests.support.admins import RunningAdmin
+from tests.support.shells import Shell
+
+CREATE = "rainbowctl create token-pool hive --capacity 2 --projectCap 1"
+
+
+@pytest.fixture
+def shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
+    return Shell(admin, tmp_path)
+
+
+def claim(shell: Shell, token: str) -> None:
+    place = {"project": "flytesnacks", "domain": "development"}
+    body = {"claim": {"token": token, "pools": {"hive": 1}, **place, "execution": "run1", "wait_seconds": 60}}
+    shell.rest("POST", "token_allocations", body)
+
+
+def test_a_token_pool_is_created_changed_shown_and_deleted(shell: Shell) -> None:
+    assert "Created token-pool hive: version 1." in shell.run(CREATE).err
+    assert "exists already" in shell.refused(5, CREATE)
+    shell.ok("rainbowctl update token-pool hive --capacity 3 --executionCap 1 --description Connections")
+    assert cells(shell.ok("rainbowctl get token-pools")) == [
+        ["NAME", "CAPACITY", "USED", "FREE", "WAITING"],
+        ["hive", "3", "0", "3", "0"],
+    ]
+    shown = json.loads(shell.ok("rainbowctl get token-pool hive -o json"))
+    assert shown == shell.rest("GET", "token_pools/hive")
+    assert (shown["caps"], shown["description"]) == ({"project": 1, "execution": 1}, "Connections")
+    for token in ("etl-1", "etl-2"):
+        claim(shell, token)
+    text = shell.ok("rainbowctl get token-pool hive")
+    assert "token pool hive: 1 of 3 tokens are held, 2 are free; 1 in line" in text
+    assert "project 1, execution 1" in text
+    assert "flytesnacks/development/run1" in text
+    assert text.index("etl-1") < text.index("PLACE") < text.index("etl-2")
+    assert "holds 1 of it" in shell.refused(5, "rainbowctl delete token-pool hive")
+    assert "Deleted token-pool hive." in shell.run("rainbowctl delete token-pool hive --force").err
+
+
+def test_bad_flags_change_nothing(shell: Shell) -> None:
+    assert "-1" in shell.refused(2, "rainbowctl create token-pool hive --capacity -1")
+    assert "capacity: is missing" in shell.refused(2, "rainbowctl create token-pool hive")
+    assert "is not a token pool's name" in shell.refused(2, f"rainbowctl create token-pool {'x' * 300} --capacity 1")
+    assert shell.rest("GET", "token_pools")["token_pools"] == []
+
+
+def test_a_token_pool_is_a_document(shell: Shell) -> None:
+    document = {"kind": "token-pool", "name": "hive", "capacity": 0, "caps": {"namespace": 2}}
+    (shell.cwd / "pool.yaml").write_text(yaml.safe_dump(document))
+    assert "hive" in shell.ok("rainbowctl plan -f pool.yaml")
+    shell.ok("rainbowctl apply -f pool.yaml")
+    assert yaml.safe_load(shell.ok("rainbowctl export token-pool")) == document
+    shell.ok("rainbowctl create token-pool spark -f -", stdin="name: spark\ncapacity: 4\n")
+    assert "token-pool hive" in shell.ok("rainbowctl history token-pool hive")
+    shell.ok("rainbowctl rollback 1")
+    assert [pool["name"] for pool in shell.rest("GET", "token_pools")["token_pools"]] == ["spark"]

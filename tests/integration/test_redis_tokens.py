@@ -1,0 +1,216 @@
+"""Tokens in Redis: restarts, flushes, pauses and clocks, and that its scripts follow the rules of the core."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from admin.core.settings.scopes import Scope
+from admin.core.token_pools.answers import Answer, Exhausted, Granted, NotHeld, Released, Renewed
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.grants import Release, Renewal
+from admin.store.database import Database
+from admin.store.token_backends.base import TokenBackend, TokensUnavailable
+from admin.store.token_backends.database import DatabaseTokens
+from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
+from tests.support.databases import SqliteDatabases
+from tests.support.redis import RunningRedis, redis_server, running_redis
+from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
+from tests.support.waiting import wait_until
+
+LEASE = 0.5
+
+
+@pytest.fixture
+def database(sqlite_databases: SqliteDatabases, tmp_path: Path) -> Iterator[Database]:
+    with opened_database(sqlite_databases.set_up(tmp_path)) as database:
+        define(database, {"hive": {"capacity": 2}})
+        yield database
+
+
+@pytest.fixture
+def server() -> Iterator[RunningRedis]:
+    """A server of one test, which keeps what it was told when it is killed."""
+    pytest.importorskip("redis")
+    if redis_server() is None:
+        pytest.skip("neither Redis nor Valkey is installed")
+    with running_redis("--appendonly", "yes", "--appendfsync", "always") as server:
+        yield server
+
+
+@pytest.fixture
+def backend(server: RunningRedis, database: Database) -> Iterator[TokenBackend]:
+    with opened_backend(database, server.address, longest_lease_seconds=LEASE, tag="test") as backend:
+        yield backend
+
+
+def claim(token: str, amount: int = 1) -> Claim:
+    return Claim(token=token, amounts={"hive": amount}, place=Scope("prod", "ads"), lease_seconds=LEASE)
+
+
+def flush(server: RunningRedis) -> None:
+    client = connect(RedisSettings(host_paths=(server.address,)))
+    client.flushall()
+    client.close()
+
+
+def test_after_a_flush_nothing_is_granted_for_a_lease_while_holders_renew(
+    server: RunningRedis, backend: TokenBackend
+) -> None:
+    first = granted(backend, claim("a", 2))
+    flush(server)
+    flushed_at = time.monotonic()
+    answer = refused(backend, claim("b"))
+    assert (answer.full, "restarted or flushed" in answer.reason, answer.retry_seconds <= LEASE) == ((), True, True)
+    renewed = backend.renew(Renewal.of(first.grants))
+    assert isinstance(renewed, Renewed)
+    assert renewed.grants["hive"].number == first.grants["hive"].number
+    backend.release(Release(token="a", pools=("hive",)))
+    wait_until(lambda: isinstance(backend.allocate(claim("b")), Granted))
+    assert time.monotonic() - flushed_at >= LEASE
+    second = granted(backend, claim("b")).grants["hive"]
+    assert second.number > first.grants["hive"].number
+
+
+def test_a_holder_that_is_too_late_or_one_too_many_is_not_taken_over(
+    server: RunningRedis, backend: TokenBackend
+) -> None:
+    first = granted(backend, claim("a", 2))
+    renewal = Renewal.of(first.grants)
+    flush(server)
+    refused(backend, claim("x"))
+    late = replace(renewal, token="late", expires_at=first.grants["hive"].granted_at)
+    assert backend.renew(late) == NotHeld(pools=("hive",))
+    assert isinstance(backend.renew(renewal), Renewed)
+    assert backend.renew(replace(renewal, token="other")) == NotHeld(pools=("hive",))
+    assert backend.usage(["hive"])["hive"].used == 2
+
+
+def test_a_restarted_server_waits_for_a_lease_too_and_goes_on_by_itself(
+    server: RunningRedis, backend: TokenBackend
+) -> None:
+    first = granted(backend, claim("a", 2))
+    server.kill()
+    with pytest.raises(TokensUnavailable, match="Redis does not answer"):
+        backend.allocate(claim("b"))
+    server.start()
+    assert "restarted" in refused(backend, claim("b")).reason
+    assert isinstance(backend.renew(Renewal.of(first.grants)), Renewed)
+    assert backend.release(Release(token="a", pools=("hive",))) == Released(amounts={"hive": 2})
+    wait_until(lambda: isinstance(backend.allocate(claim("b")), Granted))
+
+
+def test_a_paused_server_grants_nothing_and_takes_nothing_back_for_a_lease(
+    server: RunningRedis, database: Database
+) -> None:
+    client = connect(RedisSettings(host_paths=(server.address,), timeout_seconds=0.3))
+    backend = RedisTokens(lambda: client, database, longest_lease_seconds=LEASE)
+    wait_until(lambda: isinstance(backend.allocate(claim("a", 2)), Granted))
+    first = granted(backend, claim("a", 2))
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(TokensUnavailable):
+            backend.allocate(claim("b"))
+        paused_at = time.monotonic()
+        wait_until(lambda: time.monotonic() > paused_at + LEASE)
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: client.ping())
+    assert isinstance(backend.allocate(claim("b")), Exhausted | Granted)
+    renewed = backend.renew(Renewal.of(first.grants))
+    total = backend.usage(["hive"])["hive"].used
+    assert total <= 2
+    assert isinstance(renewed, Renewed) == (total == 2)
+    client.close()
+
+
+def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Database) -> None:
+    steps = {"ahead": 0.0}
+    client = connect(RedisSettings(host_paths=(server.address,)))
+    with opened_backend(database, server.address, tag="jump", longest_lease_seconds=LEASE):
+        backend = RedisTokens(
+            lambda: client,
+            database,
+            tag="jump",
+            longest_lease_seconds=LEASE,
+            monotonic=lambda: time.monotonic() - steps["ahead"],  # seen from here the server's clock goes ahead
+        )
+        first = granted(backend, claim("a", 2))
+        before = time.monotonic()
+        wait_until(lambda: time.monotonic() > before + LEASE - 0.1)
+        steps["ahead"] = 3600.0
+        refused(backend, claim("b"))
+        wait_until(lambda: time.monotonic() > before + LEASE + 0.1)
+        refused(backend, claim("b"))  # the lease is over, but its holder had no time to renew since the jump
+        assert isinstance(backend.renew(Renewal.of(first.grants)), Renewed)
+    client.close()
+
+
+def summary(answer: Answer) -> object:
+    """What an answer says, without times and numbers, which every backend gives of its own."""
+    match answer:
+        case Granted():
+            return "granted", answer.is_new, sorted(answer.grants)
+        case Exhausted():
+            full = [(entry.pool, entry.limit, entry.used, entry.promised, entry.holder_count) for entry in answer.full]
+            holders = [[holder.token for holder in entry.holders] for entry in answer.full]
+            return "exhausted", full, holders, answer.place, answer.waiting
+        case NotHeld():
+            return "not held", answer.pools, answer.current is None
+        case Renewed():
+            return "renewed", sorted(answer.grants)
+    return type(answer).__name__, getattr(answer, "amounts", None)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_scripts_answer_as_the_core_does(
+    seed: int, redis: RunningRedis, sqlite_databases: SqliteDatabases, tmp_path: Path
+) -> None:
+    dice, names = Random(seed), ["hive", "solr", "spark"]
+    with (
+        opened_database(sqlite_databases.set_up(tmp_path)) as database,
+        opened_backend(database, redis.address, longest_lease_seconds=600.0) as scripts,
+    ):
+        core = DatabaseTokens(database)
+        define(database, {name: {"capacity": 6, "caps": {"project": 4, "execution": 3}} for name in names})
+        held: dict[str, tuple[Renewal, Renewal]] = {}
+        for step in range(150):
+            answers: list[Answer]
+            token = f"t{dice.randrange(25)}"
+            action = dice.random()
+            if action < 0.7:
+                pools = dice.sample(names, dice.choice((1, 1, 2, 3)))
+                asked = Claim(
+                    token=token,
+                    amounts={pool: dice.choice((1, 1, 2, 3)) for pool in pools},
+                    place=dice.choice((Scope("prod", "ads"), Scope("dev", "ads"), Scope("prod", "maps"), Scope())),
+                    priority=dice.choice((0, 0, 1)),
+                    weight=dice.choice((1.0, 1.0, 2.0)),
+                    lease_seconds=600.0,
+                    wait_seconds=dice.choice((0.0, 300.0, 300.0)),
+                )
+                answers = [backend.allocate(asked) for backend in (core, scripts)]
+                if all(isinstance(answer, Granted) for answer in answers):
+                    mine, theirs = (Renewal.of(answer.grants) for answer in answers if isinstance(answer, Granted))
+                    held[token] = mine, theirs
+            elif action < 0.8 and token in held:
+                mine, theirs = held[token]
+                answers = [core.renew(mine), scripts.renew(theirs)]
+            elif action < 0.97:
+                own = tuple(held.pop(token)[0].amounts) if token in held else tuple(dice.sample(names, 2))
+                answers = [backend.release(Release(token=token, pools=own)) for backend in (core, scripts)]
+            else:
+                define(database, {dice.choice(names): {"capacity": dice.randrange(3, 8), "caps": {"project": 4}}})
+                continue
+            assert summary(answers[0]) == summary(answers[1]), step
+            lines = [
+                {name: [waiter.token for waiter in usage.waiters] for name, usage in backend.usage(names).items()}
+                for backend in (core, scripts)
+            ]
+            assert lines[0] == lines[1], step

@@ -1,0 +1,125 @@
+"""Token pools over HTTP: as a noun that revisions change, and claims on their tokens; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.conftest import MakeApp
+from tests.support.placing import API, DOMAIN, PROJECT, ok, refused
+from tests.support.ports import free_port
+
+HIVE = {"name": "hive", "capacity": 2, "caps": {"execution": 1}, "description": "Connections."}
+
+
+def define(api: FlaskClient, **changes: Any) -> dict[str, Any]:
+    pool = {**HIVE, **changes}
+    return dict(ok(api.put(f"{API}/token_pools/{pool['name']}", json={"token_pool": pool, "message": "Why not."})))
+
+
+def claim(token: str, **fields: Any) -> dict[str, Any]:
+    return {"token": token, "pools": {"hive": 1}, "project": PROJECT, "domain": DOMAIN, **fields}
+
+
+def allocate(api: FlaskClient, token: str, **fields: Any) -> dict[str, Any]:
+    return dict(ok(api.post(f"{API}/token_allocations", json={"claim": claim(token, **fields)})))
+
+
+def test_a_pool_is_created_changed_listed_and_deleted(api: FlaskClient) -> None:
+    created = ok(api.post(f"{API}/token_pools", json={"token_pool": HIVE}))
+    assert (created["token_pool"]["capacity"], created["token_pool"]["used"]) == (2, 0)
+    assert refused(api.post(f"{API}/token_pools", json={"token_pool": HIVE}), 409, "already_exists")
+    changed = define(api, capacity=5)
+    assert changed["version"] > created["version"]
+    pools = ok(api.get(f"{API}/token_pools"))["token_pools"]
+    assert [(pool["name"], pool["capacity"], pool["free"], pool["caps"]) for pool in pools] == [
+        ("hive", 5, 5, {"execution": 1})
+    ]
+    stale = {"If-Match": f'"{created["version"]}"'}
+    refused(api.put(f"{API}/token_pools/hive", json={"token_pool": HIVE}, headers=stale), 409, "version_conflict")
+    assert ok(api.delete(f"{API}/token_pools/hive"))["changed"]
+    gone = refused(api.get(f"{API}/token_pools/hive"), 404, "token_pool_not_found")
+    assert "was deleted by" in gone["message"]
+
+
+def test_pools_are_planned_applied_rolled_back_and_have_a_history(api: FlaskClient) -> None:
+    document = {"changes": [{"token_pool_definition": HIVE}]}
+    plan = ok(api.post(f"{API}/attribute_changes?dry_run=true", json=document))
+    assert (plan["dry_run"], plan["changed"]) == (True, True)
+    refused(api.get(f"{API}/token_pools/hive"), 404, "token_pool_not_found")
+    first = ok(api.post(f"{API}/attribute_changes", json=document))["revision"]
+    define(api, capacity=9)
+    rows = ok(api.get(f"{API}/revisions?resource_type=token_pool"))["revisions"]
+    assert len(rows) == 2
+    ok(api.post(f"{API}/rollbacks", json={"revision": first + 1}))
+    assert ok(api.get(f"{API}/token_pools/hive"))["capacity"] == 2
+
+
+def test_bad_definitions_are_refused_by_field(api: FlaskClient) -> None:
+    path = f"{API}/token_pools"
+    refused(api.post(path, json={"token_pool": {**HIVE, "capacity": -1}}), 400, "invalid_request", "capacity")
+    refused(api.post(path, json={"token_pool": {**HIVE, "name": "x" * 300}}), 400, "invalid_request", "name")
+    caps = {**HIVE, "caps": {"project": -1}}
+    refused(api.post(path, json={"token_pool": caps}), 400, "invalid_request", "caps.project")
+    assert ok(api.get(path))["token_pools"] == []
+
+
+def test_tokens_are_granted_renewed_and_released(api: FlaskClient) -> None:
+    define(api)
+    first = allocate(api, "a", execution="run1")
+    assert (first["status"], first["pools"], first["number"]) == ("granted", {"hive": 1}, 1)
+    assert allocate(api, "a", execution="run1") == {**first, "status": "already_held"}
+    full = allocate(api, "b", execution="run1", wait_seconds=30)
+    [limit] = full["full"]
+    assert (full["status"], full["place"], limit["level"], limit["cap"]) == ("exhausted", 1, "execution", 1)
+    assert [(holder["token"], holder["execution"]) for holder in limit["holders"]] == [("a", "run1")]
+    pool = ok(api.get(f"{API}/token_pools/hive"))
+    assert (pool["used"], pool["free"], pool["waiting"]) == (1, 1, 1)
+    assert [holder["token"] for holder in pool["holders"]] == ["a"]
+    assert [(waiter["place"], waiter["token"]) for waiter in pool["waiters"]] == [(1, "b")]
+    holding = {**claim("a"), "number": first["number"]}
+    assert ok(api.post(f"{API}/token_renewals", json={"renewal": holding}))["expires_at"] > first["expires_at"]
+    assert ok(api.post(f"{API}/token_releases", json={"release": holding}))["pools"] == {"hive": 1}
+    assert ok(api.post(f"{API}/token_releases", json={"release": claim("b")}))["pools"] == {}
+    assert ok(api.get(f"{API}/token_pools/hive"))["used"] == 0
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(api: FlaskClient) -> None:
+    define(api, caps={"project": 1})
+
+    def asked(status: int, error: str, field: str | None = None, **fields: Any) -> dict[str, Any]:
+        return refused(api.post(f"{API}/token_allocations", json={"claim": claim("x", **fields)}), status, error, field)
+
+    never = asked(400, "invalid_request", "claim.pools.hive", pools={"hive": 2})
+    assert "can never fit: the most is 1, by the caps of token pool 'hive' (project)" in never["message"]
+    asked(400, "invalid_request", "claim.pools.hive", pools={"hive": -1})
+    asked(400, "invalid_request", "claim.pools.hive", pools={"hive": 0.5})
+    assert "Did you mean 'hive'?" in asked(404, "token_pool_not_found", pools={"hvie": 1})["message"]
+    asked(400, "unknown_project", project="nowhere")
+    holding = {**claim("x"), "number": 1}
+    refused(api.post(f"{API}/token_renewals", json={"renewal": holding}), 409, "tokens_not_held")
+    refused(api.post(f"{API}/token_releases", json={"release": holding}), 409, "tokens_not_held")
+    assert allocate(api, "x")["status"] == "granted"
+    old = refused(api.post(f"{API}/token_renewals", json={"renewal": {**holding, "number": 7}}), 409, "tokens_not_held")
+    assert "by the number 1 now; the one that was given is old" in old["message"]
+    again = {"claim": claim("x", domain="staging")}
+    refused(api.post(f"{API}/token_allocations", json=again), 409, "token_conflict")
+    refused(api.delete(f"{API}/token_pools/hive"), 409, "in_use")
+    assert ok(api.get(f"{API}/token_pools/hive"))["used"] == 1
+    ok(api.delete(f"{API}/token_pools/hive?force=true"))
+    assert ok(api.post(f"{API}/token_releases", json={"release": {**holding}}))["pools"] == {"hive": 1}
+
+
+def test_while_redis_does_not_answer_nothing_is_granted_or_deleted(make_app: MakeApp) -> None:
+    pytest.importorskip("redis")
+    address = f"127.0.0.1:{free_port()}"
+    api = make_app(resourcemanager={"type": "redis", "redis": {"hostPaths": [address]}}).test_client()
+    plan = ok(api.put(f"{API}/token_pools/hive?dry_run=true", json={"token_pool": HIVE}))
+    assert plan["changed"]
+    ok(api.post(f"{API}/attribute_changes", json={"changes": [{"token_pool_definition": HIVE}]}))
+    answer = api.post(f"{API}/token_allocations", json={"claim": claim("a")})
+    assert "Redis does not answer" in refused(answer, 503, "tokens_unreachable")["message"]
+    refused(api.get(f"{API}/token_pools/hive"), 503, "tokens_unreachable")
+    refused(api.delete(f"{API}/token_pools/hive"), 503, "tokens_unreachable")

@@ -1,0 +1,151 @@
+"""In which order those that wait are served, and what is kept for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admin.core.token_pools.answers import Exhausted, Granted
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import Caps, TokenPool
+from tests.unit.core.token_pools.ledgers import Pools, claim
+
+
+def waiting(token: str, pools: dict[str, int] | None = None, **fields: Any) -> Claim:
+    return claim(token, pools, wait_seconds=30, lease_seconds=600, **fields)
+
+
+def full_pool(capacity: int = 1) -> Pools:
+    """A pool that project `old` holds whole."""
+    pools = Pools(TokenPool(name="hive", capacity=capacity))
+    pools.granted(waiting("old", {"hive": capacity}, project="old"))
+    return pools
+
+
+def served(pools: Pools, claims: list[Claim]) -> list[str]:
+    """Who gets a token, in which order, if all ask over and over and one gives back after the other."""
+    order: list[str] = []
+    claims = list(claims)
+    while claims:
+        for asked in claims:
+            if isinstance(pools.allocate(asked), Granted):
+                order.append(asked.token)
+                claims.remove(asked)
+                break
+        else:
+            raise AssertionError(f"nobody is served of {[asked.token for asked in claims]}")
+        pools.release(order[-1])
+    return order
+
+
+def test_the_oldest_is_served_first() -> None:
+    pools = full_pool()
+    claims = [waiting(token) for token in "abc"]
+    assert [pools.refused(asked).place for asked in claims] == [1, 2, 3]
+    pools.release("old")
+    pools.refused(claims[1])
+    assert served(pools, claims[::-1]) == ["a", "b", "c"]
+
+
+def test_priority_comes_before_age() -> None:
+    pools = full_pool()
+    claims = [waiting("a"), waiting("b", priority=5), waiting("c", priority=9)]
+    for asked in claims:
+        pools.refused(asked)
+    assert pools.refused(claims[1]).place == 2
+    pools.release("old")
+    assert served(pools, claims) == ["c", "b", "a"]
+
+
+def test_the_smallest_share_for_its_weight_comes_before_age() -> None:
+    pools = Pools(TokenPool(name="hive", capacity=10))
+    pools.granted(waiting("h1", {"hive": 6}, project="big"))
+    pools.granted(waiting("h2", {"hive": 3}, project="small"))
+    pools.granted(waiting("h3", {"hive": 1}, project="other"))
+    heavy = waiting("a", project="big", weight=3.0)  # 6 for 3
+    light = waiting("b", project="small")  # 3 for 1
+    for asked in (light, heavy):
+        pools.refused(asked)
+    pools.release("h3")
+    assert isinstance(pools.allocate(light), Exhausted)
+    assert isinstance(pools.allocate(heavy), Granted)
+
+
+def test_shares_count_what_those_ahead_are_about_to_get() -> None:
+    pools = full_pool(2)
+    for asked in (waiting("a1", project="a"), waiting("a2", project="a"), waiting("b1", project="b")):
+        pools.refused(asked)
+    pools.release("old")
+    assert isinstance(pools.allocate(waiting("b1", project="b")), Granted)
+    assert isinstance(pools.allocate(waiting("a2", project="a")), Exhausted)
+    assert isinstance(pools.allocate(waiting("a1", project="a")), Granted)
+
+
+def test_a_large_request_at_the_head_reserves_what_comes_free() -> None:
+    pools = Pools(TokenPool(name="hive", capacity=3))
+    for token in ("x", "y", "z"):
+        pools.granted(waiting(token))
+    pools.refused(waiting("large", {"hive": 3}))
+    pools.release("x")
+    answer = pools.refused(waiting("small"))
+    [full] = answer.full
+    assert (full.limit.level, full.used, full.promised, answer.place) == ("pool", 2, 1, 2)
+    pools.release("y")
+    pools.refused(waiting("small"))
+    pools.release("z")
+    pools.granted(waiting("large", {"hive": 3}))
+
+
+def test_one_that_its_own_cap_blocks_reserves_nothing() -> None:
+    pools = Pools(TokenPool(name="hive", capacity=10, caps=Caps(project=4)))
+    pools.granted(waiting("x", {"hive": 3}))
+    answer = pools.refused(waiting("blocked", {"hive": 4}))
+    assert [full.limit.level for full in answer.full] == ["project"]
+    pools.granted(waiting("other", {"hive": 4}, project="search"))
+    pools.granted(waiting("same"))
+
+
+def test_one_that_no_longer_fits_into_a_lowered_capacity_holds_nobody_up() -> None:
+    pools = full_pool(5)
+    pools.refused(waiting("large", {"hive": 5}))
+    pools.pools["hive"] = TokenPool(name="hive", capacity=3)
+    pools.release("old")
+    pools.granted(waiting("small"))
+
+
+def test_one_that_waits_for_another_pool_reserves_only_where_that_is_short() -> None:
+    pools = Pools(TokenPool(name="hive", capacity=1), TokenPool(name="spark", capacity=1))
+    pools.granted(waiting("x", {"spark": 1}))
+    pools.refused(waiting("both", {"hive": 1, "spark": 1}))
+    pools.granted(waiting("y", {"hive": 1}))
+    pools.release("x", "spark")
+    assert pools.refused(waiting("z", {"spark": 1})).full[0].promised == 1  # it fitted into hive when it asked last
+    pools.refused(waiting("both", {"hive": 1, "spark": 1}))
+    pools.granted(waiting("z", {"spark": 1}))
+    pools.release("y", "hive")
+    assert pools.refused(waiting("y2", {"hive": 1})).full[0].promised == 1
+    pools.release("z", "spark")
+    pools.granted(waiting("both", {"hive": 1, "spark": 1}))
+
+
+def test_who_asks_no_longer_leaves_the_line() -> None:
+    pools = full_pool()
+    pools.refused(waiting("gone"))
+    pools.release("old")
+    pools.refused(waiting("b"))
+    pools.after(31)
+    pools.granted(waiting("b"))
+
+
+def test_who_gives_up_leaves_the_line_at_once() -> None:
+    pools = full_pool()
+    pools.refused(waiting("gone"))
+    pools.release("old")
+    pools.release("gone")
+    pools.granted(waiting("b"))
+
+
+def test_asking_without_waiting_takes_no_place() -> None:
+    pools = full_pool()
+    assert pools.refused(claim("a")).place is None
+    pools.release("old")
+    pools.granted(waiting("b"))
