@@ -2,37 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from datetime import datetime
+from functools import partial
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, select
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
+from admin.core.token_pools.answers import MOST_HOLDERS
 from admin.core.token_pools.grants import Grant
-from admin.core.token_pools.ledger import Book, Ledger
+from admin.core.token_pools.ledger import Book, Ledger, Sums
+from admin.core.token_pools.limits import buckets_of, counted_at, execution_bucket
 from admin.core.token_pools.lines import Standing, Status, Waiter
 from admin.store.batches import Insertion, update_all, write_together
-from admin.store.keys import KeyedQuery, scope_of
-from admin.store.sql_types import AnyRow, build
+from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.sql_types import AnyRow, AnySelect, build
 from admin.store.token_tables import token_grants, token_pool_heads, token_waiters
 
+#: Pools with no more grants than this together are read whole, which is fewer statements.
+MOST_READ_WHOLE = 64
+
+_grants = token_grants.c
 _of_pools: BindParameter[str] = bindparam("pools", expanding=True)
-_SELECT_GRANTS = select(token_grants).where(token_grants.c.pool.in_(_of_pools))
+_SELECT_GRANTS = select(token_grants).where(_grants.pool.in_(_of_pools))
+_SELECT_FEW_GRANTS = _SELECT_GRANTS.limit(MOST_READ_WHOLE + 1)
 _SELECT_WAITERS = select(token_waiters).where(token_waiters.c.pool.in_(_of_pools))
+#: The grants of some claims, and those whose leases are over.
+_SELECT_AT_HAND = _SELECT_GRANTS.where(
+    or_(_grants.token.in_(bindparam("tokens", expanding=True)), _grants.expires_at <= bindparam("now"))
+)
+_place = (_grants.pool, *scope_columns(token_grants))
+_SUM_BY_PLACE = (
+    select(*_place, func.sum(_grants.amount).label("amount"), func.min(_grants.expires_at).label("soonest_end"))
+    .where(_grants.pool.in_(_of_pools))
+    .group_by(*_place)
+)
+_SUM_BY_EXECUTION = (
+    select(_grants.pool, _grants.project, _grants.domain, _grants.execution, func.sum(_grants.amount).label("amount"))
+    .where(_grants.pool.in_(_of_pools), _grants.execution.in_(bindparam("executions", expanding=True)))
+    .group_by(_grants.pool, _grants.project, _grants.domain, _grants.execution)
+)
 _DELETE_GRANTS = KeyedQuery(delete(token_grants), (token_grants.c.pool, token_grants.c.token))
 _DELETE_WAITERS = KeyedQuery(delete(token_waiters), (token_waiters.c.pool, token_waiters.c.token))
 
 
 def books(connection: Connection, numbers: Mapping[str, int]) -> dict[str, Book]:
-    """The grants and waiters of pools, each with its last number."""
+    """All grants and waiters of pools, each with its last number."""
     pools = sorted(numbers)
-    grants: dict[str, list[Grant]] = {pool: [] for pool in pools}
-    waiters: dict[str, list[Waiter]] = {pool: [] for pool in pools}
-    if pools:
-        for row in connection.execute(_SELECT_GRANTS, {"pools": pools}):
-            grants[row.pool].append(build(Grant, row, place=scope_of(row)))
-        for row in connection.execute(_SELECT_WAITERS, {"pools": pools}):
-            waiters[row.pool].append(_waiter(row))
+    grants = _grants_of(connection, _SELECT_GRANTS, pools)
+    waiters = _waiters_of(connection, pools)
     return {pool: Book(numbers[pool], grants[pool], waiters[pool]) for pool in pools}
+
+
+def books_for(
+    connection: Connection, numbers: Mapping[str, int], tokens: Collection[str], executions: Set[str], now: datetime
+) -> dict[str, Book]:
+    """The waiters of pools, the grants of some tokens and those whose leases are over, and sums of the others."""
+    pools = sorted(numbers)
+    few = _grants_of(connection, _SELECT_FEW_GRANTS, pools)
+    waiters = _waiters_of(connection, pools)
+    if sum(map(len, few.values())) <= MOST_READ_WHOLE:
+        return {pool: Book(numbers[pool], few[pool], waiters[pool]) for pool in pools}
+    at_hand = _grants_of(connection, _SELECT_AT_HAND, pools, tokens=sorted(tokens), now=now)
+    waiting = {waiter.execution for entries in waiters.values() for waiter in entries}
+    used, soonest_ends = _sums(connection, pools, (executions | waiting) - {""})
+    return {
+        pool: Book(
+            numbers[pool],
+            at_hand[pool],
+            waiters[pool],
+            sums=Sums(
+                used=used[pool],
+                soonest_end=soonest_ends.get(pool),
+                others=partial(_others, connection, pool, {grant.token for grant in at_hand[pool]} | set(tokens)),
+            ),
+        )
+        for pool in pools
+    }
+
+
+def _grants_of(
+    connection: Connection, query: AnySelect, pools: Sequence[str], **parameters: object
+) -> dict[str, list[Grant]]:
+    grants: dict[str, list[Grant]] = {pool: [] for pool in pools}
+    for row in connection.execute(query, {"pools": pools, **parameters}) if pools else ():
+        grants[row.pool].append(_grant(row))
+    return grants
+
+
+def _waiters_of(connection: Connection, pools: Sequence[str]) -> dict[str, list[Waiter]]:
+    waiters: dict[str, list[Waiter]] = {pool: [] for pool in pools}
+    for row in connection.execute(_SELECT_WAITERS, {"pools": pools}) if pools else ():
+        waiters[row.pool].append(_waiter(row))
+    return waiters
+
+
+def _sums(
+    connection: Connection, pools: Sequence[str], executions: Collection[str]
+) -> tuple[dict[str, Counter[str]], dict[str, datetime]]:
+    """By pool how many tokens are held in each bucket, those of other executions left out; and the first end."""
+    used: dict[str, Counter[str]] = {pool: Counter() for pool in pools}
+    soonest_ends: dict[str, datetime] = {}
+    for row in connection.execute(_SUM_BY_PLACE, {"pools": pools}):
+        for bucket in buckets_of(scope_of(row), ""):
+            used[row.pool][bucket] += int(row.amount)
+        soonest_ends[row.pool] = min(row.soonest_end, soonest_ends.get(row.pool, row.soonest_end))
+    if executions:
+        for row in connection.execute(_SUM_BY_EXECUTION, {"pools": pools, "executions": sorted(executions)}):
+            place = Scope(domain=row.domain, project=row.project)
+            used[row.pool][execution_bucket(place, row.execution)] = int(row.amount)
+    return used, soonest_ends
+
+
+def _others(connection: Connection, pool: str, at_hand: Collection[str], bucket: str) -> tuple[list[Grant], int]:
+    """The largest grants in a bucket that are not at hand, and how many there are."""
+    place, execution = counted_at(bucket)
+    conditions = [_grants.pool == pool, _grants.token.not_in(sorted(at_hand))]
+    conditions += [_grants[key] == name for key, name in place.keys().items()]
+    conditions += [_grants.execution == execution] if execution else []
+    largest = select(token_grants).where(*conditions).order_by(_grants.amount.desc(), _grants.number)
+    number = connection.execute(select(func.count()).select_from(token_grants).where(*conditions)).scalar_one()
+    return [_grant(row) for row in connection.execute(largest.limit(MOST_HOLDERS))], number
 
 
 def save(connection: Connection, ledger: Ledger) -> None:
@@ -80,6 +171,10 @@ def _waiter_row(pool: str, waiter: Waiter) -> dict[str, object]:
     values = {name: value for name, value in vars(waiter).items() if name not in ("place", "standings")}
     standings = {name: [standing.status.value, standing.share] for name, standing in waiter.standings.items()}
     return {"pool": pool, **values, "standings": standings, **_place_columns(waiter.place)}
+
+
+def _grant(row: AnyRow) -> Grant:
+    return build(Grant, row, place=scope_of(row))
 
 
 def _waiter(row: AnyRow) -> Waiter:

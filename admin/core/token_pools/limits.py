@@ -28,6 +28,7 @@ class Limit(NamedTuple):
     cap: int
     level: str  #: pool, project, namespace or execution; of a quota the level of its row
     origin: str  #: what sets it, for messages
+    version: int | None = None  #: of the row that sets it; None where the pool's definition or the request does
 
 
 class Terms(NamedTuple):
@@ -53,6 +54,13 @@ def buckets_of(place: Scope, execution: str) -> tuple[str, ...]:
     if not place.project:
         buckets = (*buckets, NO_PROJECT)
     return (*buckets, execution_bucket(place, execution)) if execution else buckets
+
+
+def counted_at(bucket: str) -> tuple[Scope, str]:
+    """The scope and the execution of a bucket; names have neither slashes nor hashes."""
+    path, _, execution = bucket.partition("#")
+    project, domain, workflow, launch_plan = (*path.split("/"), "", "")[:4]
+    return Scope(domain, project, workflow, launch_plan), execution
 
 
 def terms_of(
@@ -84,7 +92,7 @@ def _quotas(pool: str, place: Scope, rows: Mapping[Scope, Row]) -> Iterator[Limi
         cap = None if row is None else row.payload.get(QUOTAS, {}).get(pool)
         if row is not None and cap is not None:
             origin = f"{TOKEN_POOL_QUOTA} at {scope}, version {row.version}"
-            yield Limit(scope.path, cap, scope.level.value, origin)
+            yield Limit(scope.path, cap, scope.level.value, origin, row.version)
 
 
 def all_limits(pool: str, terms: Terms) -> tuple[Limit, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from admin.core.token_pools.answers import Allocation, NotHeld, Released, Renewed
+from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.lines import Waiter
@@ -27,6 +27,18 @@ class PoolUsage:
 
 class TokensUnavailable(Exception):
     """The backend cannot be asked now; nothing is granted until it can."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observer:
+    """Who is told what a backend does."""
+
+    answered: Callable[[Iterable[str], Answer], None] = lambda pools, answer: None  #: of claims on pools
+    reclaimed: Callable[[list[Grant]], None] = lambda grants: None  #: of grants whose leases were over
+
+
+#: Tells nobody.
+NOBODY = Observer()
 
 
 class TokenBackend(Protocol):

@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
-from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Ledger
 from admin.core.token_pools.lines import Room, in_order
 from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
-from admin.store.token_backends.base import PoolUsage
+from admin.store.token_backends.base import NOBODY, Observer, PoolUsage
 from admin.store.token_tables import TOKEN_POOLS
 
 Operation = Claim | Renewal | Release
@@ -35,11 +35,11 @@ class DatabaseTokens:
         database: Database,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        reclaimed: Callable[[list[Grant]], None] = lambda grants: None,
+        observer: Observer = NOBODY,
     ) -> None:
         self._database = database
         self._monotonic = monotonic
-        self._reclaimed = reclaimed  #: is told of grants whose leases were over
+        self._observer = observer
         self._steadiness = Steadiness()
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
@@ -74,8 +74,7 @@ class DatabaseTokens:
     def apply(self, connection: Connection, operations: list[Operation]) -> list[Answer]:
         """Do several operations, one after the other, in a transaction of the caller's."""
         pools = {pool for operation in operations for pool in _pools_of(operation)}
-        numbers = token_pools.lock(connection, pools)
-        ledger = Ledger(token_grants.books(connection, numbers), self._database.clock(), steady_seconds=self._look())
+        ledger = self._ledger(connection, token_pools.lock(connection, pools), operations)
         claims = [operation for operation in operations if isinstance(operation, Claim)]
         terms = iter(token_pools.terms(connection, claims))
         answers: list[Answer] = []
@@ -89,8 +88,22 @@ class DatabaseTokens:
                     answers.append(ledger.release(operation))
         token_grants.save(connection, ledger)
         if ledger.changes.reclaimed:
-            self._reclaimed(ledger.changes.reclaimed)
+            self._observer.reclaimed(ledger.changes.reclaimed)
+        for operation, answer in zip(operations, answers, strict=True):
+            if isinstance(operation, Claim):
+                self._observer.answered(operation.amounts, answer)
         return answers
+
+    def _ledger(self, connection: Connection, numbers: Mapping[str, int], operations: list[Operation]) -> Ledger:
+        """The books of locked pools, as far as the operations need them."""
+        now, steady_seconds = self._database.clock(), self._look()
+        if not steady_seconds:  # the clock has jumped, or may have: every deadline is to be checked
+            books = token_grants.books(connection, numbers)
+        else:
+            tokens = {operation.token for operation in operations}
+            executions = {operation.execution for operation in operations if isinstance(operation, Claim)}
+            books = token_grants.books_for(connection, numbers, tokens, executions, now)
+        return Ledger(books, now, steady_seconds=steady_seconds)
 
     def _submit(self, operation: Operation) -> Answer:
         return self._group_commit.submit([operation])[0]
