@@ -157,14 +157,14 @@ def explain_token_pool(session: Session, flags: Mapping[str, Any]) -> None:
     if refused := _refusals(answer):
         printer.sentence(f"{'refused':<14}{refused}", indent=" " * 14)
     printer.line()
+    origin: Columns = {"ORIGIN": "origin"} if printer.is_wide else {}
     columns: Columns = {
-        "FULL": lambda limit: "full" if limit["full"] else "",
         "LEVEL": "level",
         "FOR": lambda limit: _limit_place(limit) or "everybody",
         "CAP": "cap",
         "USED": "used",
-        "FREE": "free",
-        "ORIGIN": "origin",
+        "FREE": lambda limit: "full" if limit["full"] else limit["free"],
+        **origin,
         "SET BY": lambda limit: describe_provenance(
             printer, limit.get("provenance") or {"revision": limit["version"], "kept": False}
         ),
