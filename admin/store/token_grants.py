@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cache
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, func, or_, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, select
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.answers import MOST_HOLDERS
@@ -28,20 +29,20 @@ _of_pools: BindParameter[str] = bindparam("pools", expanding=True)
 _SELECT_GRANTS = select(token_grants).where(_grants.pool.in_(_of_pools))
 _SELECT_FEW_GRANTS = _SELECT_GRANTS.limit(MOST_READ_WHOLE + 1)
 _SELECT_WAITERS = select(token_waiters).where(token_waiters.c.pool.in_(_of_pools))
-#: The grants of some claims, and those whose leases are over.
-_SELECT_AT_HAND = _SELECT_GRANTS.where(
-    or_(_grants.token.in_(bindparam("tokens", expanding=True)), _grants.expires_at <= bindparam("now"))
-)
+_SELECT_OF_TOKENS = _SELECT_GRANTS.where(_grants.token.in_(bindparam("tokens", expanding=True)))
+_SELECT_OVER = _SELECT_GRANTS.where(_grants.expires_at <= bindparam("now"))
 _place = (_grants.pool, *scope_columns(token_grants))
+_run = (_grants.pool, _grants.project, _grants.domain, _grants.execution)
+_totals = (func.sum(_grants.amount).label("amount"), func.count().label("number"))
 _SUM_BY_PLACE = (
-    select(*_place, func.sum(_grants.amount).label("amount"), func.min(_grants.expires_at).label("soonest_end"))
+    select(*_place, *_totals, func.min(_grants.expires_at).label("soonest_end"))
     .where(_grants.pool.in_(_of_pools))
     .group_by(*_place)
 )
 _SUM_BY_EXECUTION = (
-    select(_grants.pool, _grants.project, _grants.domain, _grants.execution, func.sum(_grants.amount).label("amount"))
+    select(*_run, *_totals)
     .where(_grants.pool.in_(_of_pools), _grants.execution.in_(bindparam("executions", expanding=True)))
-    .group_by(_grants.pool, _grants.project, _grants.domain, _grants.execution)
+    .group_by(*_run)
 )
 _DELETE_GRANTS = KeyedQuery(delete(token_grants), (token_grants.c.pool, token_grants.c.token))
 _DELETE_WAITERS = KeyedQuery(delete(token_waiters), (token_waiters.c.pool, token_waiters.c.token))
@@ -64,22 +65,43 @@ def books_for(
     waiters = _waiters_of(connection, pools)
     if sum(map(len, few.values())) <= MOST_READ_WHOLE:
         return {pool: Book(numbers[pool], few[pool], waiters[pool]) for pool in pools}
-    at_hand = _grants_of(connection, _SELECT_AT_HAND, pools, tokens=sorted(tokens), now=now)
     waiting = {waiter.execution for entries in waiters.values() for waiter in entries}
-    used, soonest_ends = _sums(connection, pools, (executions | waiting) - {""})
+    totals = _totals_of(connection, pools, (executions | waiting) - {""})
+    at_hand = _grants_of(connection, _SELECT_OF_TOKENS, pools, tokens=sorted(tokens))
+    for pool, ended in _grants_of(
+        connection, _SELECT_OVER, [pool for pool in pools if totals[pool].is_over(now)], now=now
+    ).items():
+        at_hand[pool] = [*{grant.token: grant for grant in (*at_hand[pool], *ended)}.values()]
     return {
         pool: Book(
             numbers[pool],
             at_hand[pool],
             waiters[pool],
             sums=Sums(
-                used=used[pool],
-                soonest_end=soonest_ends.get(pool),
-                others=partial(_others, connection, pool, {grant.token for grant in at_hand[pool]} | set(tokens)),
+                used=totals[pool].amounts,
+                soonest_end=totals[pool].soonest_end,
+                others=_others(connection, pool, at_hand[pool], totals[pool].numbers),
             ),
         )
         for pool in pools
     }
+
+
+@dataclass(kw_only=True)
+class _Totals:
+    """How many tokens and grants count in each bucket of a pool, and when the first lease ends."""
+
+    amounts: Counter[str] = field(default_factory=Counter)
+    numbers: Counter[str] = field(default_factory=Counter)
+    soonest_end: datetime | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether any lease is."""
+        return self.soonest_end is not None and self.soonest_end <= now
+
+    def add(self, bucket: str, row: AnyRow) -> None:
+        self.amounts[bucket] += int(row.amount)
+        self.numbers[bucket] += row.number
 
 
 def _grants_of(
@@ -98,32 +120,38 @@ def _waiters_of(connection: Connection, pools: Sequence[str]) -> dict[str, list[
     return waiters
 
 
-def _sums(
-    connection: Connection, pools: Sequence[str], executions: Collection[str]
-) -> tuple[dict[str, Counter[str]], dict[str, datetime]]:
-    """By pool how many tokens are held in each bucket, those of other executions left out; and the first end."""
-    used: dict[str, Counter[str]] = {pool: Counter() for pool in pools}
-    soonest_ends: dict[str, datetime] = {}
+def _totals_of(connection: Connection, pools: Sequence[str], executions: Collection[str]) -> dict[str, _Totals]:
+    """By pool, what counts in every bucket but for those of other executions."""
+    totals = {pool: _Totals() for pool in pools}
     for row in connection.execute(_SUM_BY_PLACE, {"pools": pools}):
+        own = totals[row.pool]
         for bucket in buckets_of(scope_of(row), ""):
-            used[row.pool][bucket] += int(row.amount)
-        soonest_ends[row.pool] = min(row.soonest_end, soonest_ends.get(row.pool, row.soonest_end))
+            own.add(bucket, row)
+        own.soonest_end = min(row.soonest_end, own.soonest_end or row.soonest_end)
     if executions:
         for row in connection.execute(_SUM_BY_EXECUTION, {"pools": pools, "executions": sorted(executions)}):
-            place = Scope(domain=row.domain, project=row.project)
-            used[row.pool][execution_bucket(place, row.execution)] = int(row.amount)
-    return used, soonest_ends
+            totals[row.pool].add(execution_bucket(Scope(row.domain, row.project), row.execution), row)
+    return totals
 
 
-def _others(connection: Connection, pool: str, at_hand: Collection[str], bucket: str) -> tuple[list[Grant], int]:
-    """The largest grants in a bucket that are not at hand, and how many there are."""
-    place, execution = counted_at(bucket)
-    conditions = [_grants.pool == pool, _grants.token.not_in(sorted(at_hand))]
-    conditions += [_grants[key] == name for key, name in place.keys().items()]
-    conditions += [_grants.execution == execution] if execution else []
-    largest = select(token_grants).where(*conditions).order_by(_grants.amount.desc(), _grants.number)
-    number = connection.execute(select(func.count()).select_from(token_grants).where(*conditions)).scalar_one()
-    return [_grant(row) for row in connection.execute(largest.limit(MOST_HOLDERS))], number
+def _others(
+    connection: Connection, pool: str, at_hand: Sequence[Grant], numbers: Mapping[str, int]
+) -> Callable[[str], tuple[list[Grant], int]]:
+    """What finds the largest grants in a bucket that are not at hand, and how many there are."""
+    tokens = sorted(grant.token for grant in at_hand)
+
+    @cache  # they stay as they are while the pool is locked
+    def others(bucket: str) -> tuple[list[Grant], int]:
+        place, execution = counted_at(bucket)
+        conditions = [_grants.pool == pool, _grants.token.not_in(tokens)]
+        conditions += [_grants[key] == name for key, name in place.keys().items()]
+        conditions += [_grants.execution == execution] if execution else []
+        query = select(token_grants).where(*conditions).order_by(_grants.amount.desc(), _grants.number)
+        rows = connection.execute(query.limit(MOST_HOLDERS))
+        number = numbers.get(bucket, 0) - sum(bucket in grant.buckets for grant in at_hand)
+        return [_grant(row) for row in rows], number
+
+    return others
 
 
 def save(connection: Connection, ledger: Ledger) -> None:

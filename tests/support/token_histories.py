@@ -73,14 +73,13 @@ class History:
     def _place(self, key: int) -> None:
         call = self._open[key]
         if call.result == "granted":
-            for other, _call in self._open_grants(lambda grant: grant.number < call.number and _share(grant, call)):
-                self._grant(other)
             self._grant(key)
         elif call.result in ("freed", "left"):
             self._give_back(key)
         else:
             for other, _call in self._open_grants(lambda grant: _share(grant, call)):
-                self._grant(other)
+                if other in self._open:
+                    self._grant(other)
                 if key not in self._open:
                     return
             del self._open[key]
@@ -93,7 +92,12 @@ class History:
         return sorted(grants, key=lambda entry: entry[1].number)
 
     def _grant(self, key: int) -> None:
-        call = self._open.pop(key)
+        """Place a grant, and before it those of its pools that have smaller numbers."""
+        call = self._open[key]
+        for earlier, _call in self._open_grants(lambda grant: grant.number < call.number and _share(grant, call)):
+            if earlier in self._open:
+                self._grant(earlier)
+        del self._open[key]
         for release, other in sorted(self._open.items(), key=lambda entry: entry[1].end):
             if self._fits(call):
                 break

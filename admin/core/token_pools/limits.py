@@ -13,8 +13,8 @@ from admin.core.token_pools.definitions import NO_CAPS, Caps, TokenPool
 TOKEN_POOL_QUOTA = "TOKEN_POOL_QUOTA"
 QUOTAS = "pools"
 
-#: The level of a pool's whole capacity.
-POOL = "pool"
+#: The levels of a pool's whole capacity, and of the cap of each execution.
+POOL, EXECUTION = "pool", "execution"
 #: The bucket of everything in a pool.
 WHOLE_POOL = PLATFORM.path
 #: The bucket of what belongs to no project, by which its share is counted.
@@ -82,7 +82,7 @@ def _caps(caps: Caps, place: Scope, execution: str, origin: str) -> Iterator[Lim
     if caps.namespace is not None and place.project and place.domain:
         yield Limit(Scope(project=place.project, domain=place.domain).path, caps.namespace, "namespace", origin)
     if caps.execution is not None and execution:
-        yield Limit(execution_bucket(place, execution), caps.execution, "execution", origin)
+        yield Limit(execution_bucket(place, execution), caps.execution, EXECUTION, origin)
 
 
 def _quotas(pool: str, place: Scope, rows: Mapping[Scope, Row]) -> Iterator[Limit]:

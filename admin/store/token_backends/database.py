@@ -13,6 +13,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Ledger
+from admin.core.token_pools.limits import EXECUTION
 from admin.core.token_pools.lines import Room, in_order
 from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools
@@ -74,9 +75,16 @@ class DatabaseTokens:
     def apply(self, connection: Connection, operations: list[Operation]) -> list[Answer]:
         """Do several operations, one after the other, in a transaction of the caller's."""
         pools = {pool for operation in operations for pool in _pools_of(operation)}
-        ledger = self._ledger(connection, token_pools.lock(connection, pools), operations)
+        numbers = token_pools.lock(connection, pools)
         claims = [operation for operation in operations if isinstance(operation, Claim)]
-        terms = iter(token_pools.terms(connection, claims))
+        terms_of_claims = token_pools.terms(connection, claims)
+        bounded = {
+            claim.execution
+            for claim, terms in zip(claims, terms_of_claims, strict=True)
+            if any(limit.level == EXECUTION for own in terms.values() for limit in own.limits)
+        }
+        ledger = self._ledger(connection, numbers, {operation.token for operation in operations}, bounded)
+        terms = iter(terms_of_claims)
         answers: list[Answer] = []
         for operation in operations:
             match operation:
@@ -94,14 +102,14 @@ class DatabaseTokens:
                 self._observer.answered(operation.amounts, answer)
         return answers
 
-    def _ledger(self, connection: Connection, numbers: Mapping[str, int], operations: list[Operation]) -> Ledger:
-        """The books of locked pools, as far as the operations need them."""
+    def _ledger(
+        self, connection: Connection, numbers: Mapping[str, int], tokens: set[str], executions: set[str]
+    ) -> Ledger:
+        """The books of locked pools, as far as some tokens and executions need them."""
         now, steady_seconds = self._database.clock(), self._look()
         if not steady_seconds:  # the clock has jumped, or may have: every deadline is to be checked
             books = token_grants.books(connection, numbers)
         else:
-            tokens = {operation.token for operation in operations}
-            executions = {operation.execution for operation in operations if isinstance(operation, Claim)}
             books = token_grants.books_for(connection, numbers, tokens, executions, now)
         return Ledger(books, now, steady_seconds=steady_seconds)
 
