@@ -268,6 +268,14 @@ class PoolCounts(NamedTuple):
     waiting: int
 
 
+#: The gauges of these numbers.
+_OF_TOKEN_POOLS = {
+    "rainbow_token_pool_capacity": "How many tokens a pool has.",
+    "rainbow_token_pool_used": "How many tokens of a pool are held.",
+    "rainbow_token_pool_waiting": "How many claims stand in line for tokens of a pool.",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class State:
     """What the database has, as gauges show it."""
@@ -323,13 +331,9 @@ class StateCollector(Collector):
             "What of a resource is free for new work; 0 where the cluster may get none.",
             state.free,
         )
-        for field, help_text in (
-            ("capacity", "How many tokens a pool has."),
-            ("used", "How many tokens of a pool are held."),
-            ("waiting", "How many claims stand in line for tokens of a pool."),
-        ):
-            numbers = [([pool], getattr(counts, field)) for pool, counts in state.token_pools.items()]
-            yield _gauge(f"rainbow_token_pool_{field}", help_text, ["pool"], numbers)
+        for position, (name, help_text) in enumerate(_OF_TOKEN_POOLS.items()):
+            numbers = [([pool], counts[position]) for pool, counts in state.token_pools.items()]
+            yield _gauge(name, help_text, ["pool"], numbers)
 
 
 def _resource_gauge(name: str, help_text: str, amounts: Mapping[str, Mapping[str, float]]) -> Metric:

@@ -60,7 +60,7 @@ def _of_redis(backend: Backend, pace: Pace) -> Iterator[Figure]:
         print("Redis is not installed: its figures are left out.", file=sys.stderr)
         return
     with running_redis() as server:
-        manager = {"type": "redis", "redis": {"hostPath": server.address, "longestLeaseSeconds": 1}}
+        manager: dict[str, object] = {"type": "redis", "redis": {"hostPath": server.address, "longestLeaseSeconds": 1}}
         with _context(backend.create(), manager) as context:
             _define(context)
             _wait_for_redis(context.tokens)

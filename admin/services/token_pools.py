@@ -26,7 +26,8 @@ from admin.core.token_pools.answers import (
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.core.token_pools.explanations import LimitUse, limit_uses
-from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.lines import Waiter
 from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
 from admin.metrics import token_refusals
 from admin.services.changeable.base import ChangeOptions
@@ -87,7 +88,7 @@ def explain_token_pool(context: Context, name: str, place: Scope | None, executi
         access.check("executions.read", place)
         _check_place(context, place)
     view = get_token_pool(context, name)
-    entries = (*view.usage.grants, *view.usage.waiters)
+    entries: list[Grant | Waiter] = [*view.usage.grants, *view.usage.waiters]
     places = {(entry.place, entry.execution) for entry in entries if access.allows("executions.read", entry.place)}
     if place is not None:
         places = {(place, execution)}

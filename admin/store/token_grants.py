@@ -57,13 +57,18 @@ def books(connection: Connection, numbers: Mapping[str, int]) -> dict[str, Book]
 
 
 def books_for(
-    connection: Connection, numbers: Mapping[str, int], tokens: Collection[str], executions: Set[str], now: datetime
+    connection: Connection,
+    numbers: Mapping[str, int],
+    tokens: Collection[str],
+    executions: Set[str],
+    now: datetime,
+    most_read_whole: int = MOST_READ_WHOLE,
 ) -> dict[str, Book]:
     """The waiters of pools, the grants of some tokens and those whose leases are over, and sums of the others."""
     pools = sorted(numbers)
     few = _grants_of(connection, _SELECT_FEW_GRANTS, pools)
     waiters = _waiters_of(connection, pools)
-    if sum(map(len, few.values())) <= MOST_READ_WHOLE:
+    if sum(map(len, few.values())) <= most_read_whole:
         return {pool: Book(numbers[pool], few[pool], waiters[pool]) for pool in pools}
     waiting = {waiter.execution for entries in waiters.values() for waiter in entries}
     totals = _totals_of(connection, pools, (executions | waiting) - {""})

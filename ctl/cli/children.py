@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 #: Statuses that a shell has for a command that cannot be run, and for one that is not found.
@@ -94,7 +94,7 @@ def _is_in_foreground() -> bool:
         os.close(terminal)
 
 
-def _prepare(mask: set[signal.Signals]) -> Callable[[], None]:
+def _prepare(mask: Iterable[int]) -> Callable[[], None]:
     """What the new process does first: it takes signals again, and gets SIGTERM when rainbowctl is killed."""
     import ctypes
 

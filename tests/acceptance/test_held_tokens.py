@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ctl.client import Client
+from ctl.client import Client, HeldTokens
 from ctl.client.answers import Document
 from ctl.client.errors import TokensExhausted, TokensLost
 from tests.acceptance.test_client import run_script
@@ -30,6 +30,14 @@ def shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
     shell = Shell(admin, tmp_path)
     shell.rest("POST", "token_pools", {"token_pool": {"name": "hive", "capacity": 1, "caps": {"namespace": 1}}})
     return shell
+
+
+def tokens_of(
+    client: Client, *, timeout: float | None = None, lease: float = 60.0, execution: str | None = None
+) -> HeldTokens:
+    return client.tokens(
+        "hive", project="flytesnacks", domain="development", timeout=timeout, lease=lease, execution=execution
+    )
 
 
 def pool(shell: Shell) -> Document:
@@ -62,11 +70,11 @@ def test_a_resource_is_registered_once(admin: RunningAdmin) -> None:
 
 def test_programs_share_a_pool_and_the_next_in_line_is_told_why_it_waits(shell: Shell) -> None:
     with Client(shell.admin.url) as client:
-        with client.tokens("hive", **HERE) as first:
+        with tokens_of(client) as first:
             with pytest.raises(TokensExhausted, match="by the caps of token pool 'hive'") as error:
-                client.tokens("hive", **HERE, timeout=0).acquire()
+                tokens_of(client, timeout=0).acquire()
             assert {entry["level"] for entry in error.value.full} == {"pool", "namespace"}
-            waiting = client.tokens("hive", **HERE, timeout=60)
+            waiting = tokens_of(client, timeout=60)
             thread = threading.Thread(target=waiting.acquire)
             thread.start()
             wait_until(lambda: pool(shell)["waiting"] == 1)
@@ -80,9 +88,9 @@ def test_programs_share_a_pool_and_the_next_in_line_is_told_why_it_waits(shell: 
 
 def test_an_old_holder_that_comes_back_is_refused(shell: Shell) -> None:
     with Client(shell.admin.url) as client:
-        old = client.tokens("hive", **HERE, lease=1)
+        old = tokens_of(client, lease=1)
         old.acquire()  # and never renewed, as by a program that was stopped
-        with client.tokens("hive", **HERE, timeout=60, lease=60) as new:
+        with tokens_of(client, timeout=60, lease=60) as new:
             assert old.number is not None
             assert new.number is not None
             assert new.number > old.number
@@ -106,7 +114,7 @@ def test_a_command_has_its_own_statuses(shell: Shell) -> None:
 
 
 def test_a_command_is_not_run_without_tokens(shell: Shell) -> None:
-    with Client(shell.admin.url) as client, client.tokens("hive", **HERE):
+    with Client(shell.admin.url) as client, tokens_of(client):
         done = shell.run(f"{RUN} --timeout 0 -- touch ran")
         assert (done.status, done.out) == (124, "")
         assert "1 of hive not granted: hive: 1 of 1 are held" in done.err
@@ -156,13 +164,13 @@ def test_the_tokens_of_a_killed_holder_are_free_after_the_lease_and_not_before(s
     with shell.running(f'{RUN} --lease 1s -- sh -c "echo runs; exec sleep 60"') as process:
         until = datetime.fromisoformat(started(shell, process))
         process.kill()
-        with Client(shell.admin.url) as client, client.tokens("hive", **HERE, timeout=60):
+        with Client(shell.admin.url) as client, tokens_of(client, timeout=60):
             assert datetime.now(UTC) >= until
     assert process.returncode == -signal.SIGKILL
 
 
 def test_a_pool_is_explained_the_same_as_text_as_json_and_over_rest(shell: Shell) -> None:
-    with Client(shell.admin.url) as client, client.tokens("hive", **HERE, execution="run1"):
+    with Client(shell.admin.url) as client, tokens_of(client, execution="run1"):
         shell.run(f"{RUN} --timeout 0 -- true")
         answer = json.loads(shell.ok("rainbowctl explain token-pool hive -o json"))
         assert answer == shell.rest("GET", "token_pools/hive/explanation")
@@ -190,7 +198,7 @@ def test_a_pool_is_watched(shell: Shell) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().split()[:3] == [b"WHEN", b"NAME", b"CAPACITY"]
         assert process.stdout.readline().split()[2:] == [b"hive", b"1", b"0", b"1", b"0", b"-"]
-        with Client(shell.admin.url) as client, client.tokens("hive", **HERE):
+        with Client(shell.admin.url) as client, tokens_of(client):
             line = process.stdout.readline().split()
         assert line[2:] == [b"hive", b"1", b"1", b"0", b"0", b"flytesnacks/development"]
     assert "leave out" in shell.refused(2, "rainbowctl get token-pool --watch --filter.limit 1")

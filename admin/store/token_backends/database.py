@@ -37,10 +37,12 @@ class DatabaseTokens:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         observer: Observer = NOBODY,
+        most_read_whole: int = token_grants.MOST_READ_WHOLE,
     ) -> None:
         self._database = database
         self._monotonic = monotonic
         self._observer = observer
+        self._most_read_whole = most_read_whole  #: as many grants as are read in place of sums
         self._steadiness = Steadiness()
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
@@ -110,7 +112,7 @@ class DatabaseTokens:
         if not steady_seconds:  # the clock has jumped, or may have: every deadline is to be checked
             books = token_grants.books(connection, numbers)
         else:
-            books = token_grants.books_for(connection, numbers, tokens, executions, now)
+            books = token_grants.books_for(connection, numbers, tokens, executions, now, self._most_read_whole)
         return Ledger(books, now, steady_seconds=steady_seconds)
 
     def _submit(self, operation: Operation) -> Answer:

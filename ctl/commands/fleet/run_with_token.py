@@ -92,10 +92,12 @@ def run_with_token(session: Session, pool: str, **flags: Any) -> None:
 
     seconds = None if flags["limit"] is None else parse_duration(flags["limit"], "--timeout")
     lease = LEASE_SECONDS if flags["lease"] is None else parse_duration(flags["lease"], "--lease")
+    scope = resolve_scope(session, {})
     held = session.client.tokens(
         pool,
         flags["amount"],
-        **resolve_scope(session, {}).document(),
+        project=scope.project,
+        domain=scope.domain,
         execution=flags["execution"],
         timeout=seconds,
         lease=lease,

@@ -43,7 +43,7 @@ class Admin(Transport):
     url = "http://admin"
 
     def __init__(self, **replies: list[Reply]) -> None:
-        self.replies = {"releases": [{"pools": {}}], "renewals": [RENEWED], **replies}
+        self.replies: dict[str, list[Reply]] = {"releases": [{"pools": {}}], "renewals": [RENEWED], **replies}
         self.bodies: list[tuple[str, Document]] = []
 
     def call(self, method: str, path: str, **call: Any) -> Any:
