@@ -238,8 +238,9 @@ def count_reclaimed(grants: Iterable[Grant]) -> None:
 def token_refusals() -> dict[str, dict[str, int]]:
     """How many claims were refused so far, by pool and level, over all workers."""
     refusals: dict[str, dict[str, int]] = {}
+    [counted] = token_refusals_total.describe()
     for metric in _counted.collect():
-        for sample in metric.samples if metric.name == "rainbow_token_refusals" else ():
+        for sample in metric.samples if metric.name == counted.name else ():
             if sample.name.endswith("_total"):
                 refusals.setdefault(sample.labels["pool"], {})[sample.labels["level"]] = int(sample.value)
     return refusals

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from admin.core.grants import Grant, Grantee
+from admin.core.settings.scopes import Scope
+from admin.services import grants, user_tokens, users
+from admin.services.changeable.base import ChangeOptions
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, ok, refused
 from tests.support.ports import free_port
 
@@ -166,10 +171,34 @@ def test_grants_refusals_and_usage_are_counted(api: FlaskClient) -> None:
 
 def test_a_capacity_above_the_most_that_is_allowed_is_refused_unless_it_is_there_already(make_app: MakeApp) -> None:
     api = make_app(resourcemanager={"resourceMaxQuota": 10}).test_client()
-    answer = refused(api.post(f"{API}/token_pools", json={"token_pool": {**HIVE, "capacity": 11}}), 400, "invalid_request")
+    answer = refused(
+        api.post(f"{API}/token_pools", json={"token_pool": {**HIVE, "capacity": 11}}), 400, "invalid_request"
+    )
     assert "11 is more than 10, which resourcemanager.resourceMaxQuota" in answer["message"]
     define(api, capacity=10)
     refused(api.put(f"{API}/token_pools/hive", json={"token_pool": {**HIVE, "capacity": 11}}), 400, "invalid_request")
     document = {"changes": [{"token_pool_definition": {**HIVE, "capacity": 99}}]}
     refused(api.post(f"{API}/attribute_changes", json=document), 400, "invalid_request")
     assert ok(api.get(f"{API}/token_pools/hive"))["capacity"] == 10
+
+
+def test_an_explanation_tells_nothing_of_scopes_that_are_hidden(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context, options = app.test_client(), context_of(app), ChangeOptions()
+    define(api, capacity=5, caps={"project": 1, "execution": 1})
+    allocate(api, "own")
+    allocate(api, "other", project="flyteexamples", execution="secret-run")
+    grant = Grant(role="viewer", grantee=Grantee("user", "bea"), scope=Scope(project=PROJECT))
+    grants.create_grant(context, grant, options)
+    users.create_user(context, "bea", {}, options)
+    bea = app.test_client()
+    bea.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {user_tokens.create_token(context, 'bea', 'laptop').token}"
+    answer = bea.get(f"{API}/token_pools/hive/explanation")
+    assert [(limit["level"], limit.get("project"), limit["used"]) for limit in ok(answer)["limits"]] == [
+        ("project", PROJECT, 1),
+        ("pool", None, 2),
+    ]
+    for text in (answer.text, bea.get(f"{API}/token_pools/hive").text):
+        assert "flyteexamples" not in text
+        assert "secret-run" not in text
+    refused(bea.get(f"{API}/token_pools/hive/explanation?project=flyteexamples"), 400, "unknown_project")
