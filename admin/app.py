@@ -47,7 +47,7 @@ from admin.core.permissions import OPEN
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.gate import Gate
 from admin.messages.reading import prepare_bodies
-from admin.metrics import StateCollector
+from admin.metrics import StateCollector, count_reclaimed, count_tokens
 from admin.services.agents import MOST_WRONG_SECRETS, cluster_of
 from admin.services.audit import Auditor
 from admin.services.audit_queue import AuditFile, AuditQueue
@@ -72,7 +72,7 @@ from admin.store.dialects import TimeLimits
 from admin.store.execution_events import last_event
 from admin.store.group_commit import GroupCommit
 from admin.store.revisions import head
-from admin.store.token_backends.base import TokenBackend
+from admin.store.token_backends.base import Observer, TokenBackend
 from admin.store.token_backends.choice import choose_backend
 from admin.store.token_backends.redis import RedisSettings
 from admin.store.write_probe import WriteProbe
@@ -205,7 +205,8 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
 
 def _tokens(manager: ResourceManager, database: Database) -> TokenBackend:
     redis = RedisSettings(host_paths=manager.host_paths, host_key=manager.host_key, max_retries=manager.max_retries)
-    return choose_backend(manager.type, database, redis, manager.longest_lease_seconds)
+    observer = Observer(answered=count_tokens, reclaimed=count_reclaimed)
+    return choose_backend(manager.type, database, redis, manager.longest_lease_seconds, observer)
 
 
 def _identify(openid: OpenId | None) -> Callable[[str], Identity] | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -17,6 +17,8 @@ from prometheus_client.registry import Collector
 from admin import __version__
 from admin.core.changes import RowChange
 from admin.core.settings.scopes import Level
+from admin.core.token_pools.answers import Answer, Exhausted, Granted, NeverFits
+from admin.core.token_pools.grants import Grant
 from admin.shared_values import Key, Segment, read_values, take_segment
 
 requests_total = Counter("rainbow_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
@@ -24,6 +26,8 @@ request_seconds = Histogram("rainbow_http_request_seconds", "Time to answer a re
 writes_total = Counter("rainbow_attribute_writes_total", "Attribute writes by outcome.", ["kind", "level", "outcome"])
 
 _PLACE = ["cluster", "pool", "label", "domain"]
+#: Stands for a level where nothing is granted to anyone, as after a restart of Redis.
+NOT_READY = "not ready"
 
 
 class Decided(Protocol):
@@ -102,6 +106,14 @@ bid_late_seconds_total = Counter(
     "rainbow_bid_late_seconds_total", "How much later than promised by bids work has started.", ["cluster"]
 )
 limited_total = Counter("rainbow_limited_total", "Requests refused with 429, and by which limit.", ["limit"])
+
+token_grants_total = Counter("rainbow_token_grants_total", "Claims on a token pool that were granted.", ["pool"])
+token_refusals_total = Counter(
+    "rainbow_token_refusals_total", "Claims that a token pool refused, and the level that was full.", ["pool", "level"]
+)
+token_reclaims_total = Counter(
+    "rainbow_token_reclaims_total", "Tokens taken back because their leases were over.", ["pool"]
+)
 
 
 @lru_cache(maxsize=4096)
@@ -202,6 +214,38 @@ def count_judgement_pause(reason: str) -> None:
     judgement_pauses_total.labels(reason).inc()
 
 
+def count_tokens(pools: Iterable[str], answer: Answer) -> None:
+    """Count a claim on token pools that was granted or refused."""
+    match answer:
+        case Granted(is_new=True):
+            for pool in pools:
+                token_grants_total.labels(pool).inc()
+        case Exhausted():
+            for pool, level in {(full.pool, full.limit.level) for full in answer.full}:
+                token_refusals_total.labels(pool, level).inc()
+            for pool in () if answer.full else pools:
+                token_refusals_total.labels(pool, NOT_READY).inc()
+        case NeverFits():
+            token_refusals_total.labels(answer.pool, answer.limit.level).inc()
+
+
+def count_reclaimed(grants: Iterable[Grant]) -> None:
+    """Count tokens whose leases were over."""
+    for grant in grants:
+        token_reclaims_total.labels(grant.pool).inc(grant.amount)
+
+
+def token_refusals() -> dict[str, dict[str, int]]:
+    """How many claims were refused so far, by pool and level, over all workers."""
+    refusals: dict[str, dict[str, int]] = {}
+    [counted] = token_refusals_total.describe()
+    for metric in _counted.collect():
+        for sample in metric.samples if metric.name == counted.name else ():
+            if sample.name.endswith("_total"):
+                refusals.setdefault(sample.labels["pool"], {})[sample.labels["level"]] = int(sample.value)
+    return refusals
+
+
 def _place(execution: Decided) -> tuple[str, ...]:
     return execution.cluster or "", execution.pool or "", execution.label or "", execution.domain
 
@@ -217,6 +261,22 @@ def count_write(change: RowChange, *, dry_run: bool) -> None:
     _written(change.kind, change.scope.level, outcome).inc()
 
 
+class PoolCounts(NamedTuple):
+    """A token pool in numbers."""
+
+    capacity: int
+    used: int
+    waiting: int
+
+
+#: The gauges of these numbers.
+_OF_TOKEN_POOLS = {
+    "rainbow_token_pool_capacity": "How many tokens a pool has.",
+    "rainbow_token_pool_used": "How many tokens of a pool are held.",
+    "rainbow_token_pool_waiting": "How many claims stand in line for tokens of a pool.",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class State:
     """What the database has, as gauges show it."""
@@ -228,6 +288,7 @@ class State:
     sync_ages: Mapping[str, float]  #: seconds since the last sync of each cluster that has synced
     capacities: Mapping[str, Mapping[str, float]]  #: what each cluster has, by resource
     free: Mapping[str, Mapping[str, float]]  #: what of it is free for new work
+    token_pools: Mapping[str, PoolCounts]  #: empty where they cannot be asked
 
 
 class StateCollector(Collector):
@@ -271,6 +332,9 @@ class StateCollector(Collector):
             "What of a resource is free for new work; 0 where the cluster may get none.",
             state.free,
         )
+        for position, (name, help_text) in enumerate(_OF_TOKEN_POOLS.items()):
+            numbers = [([pool], counts[position]) for pool, counts in state.token_pools.items()]
+            yield _gauge(name, help_text, ["pool"], numbers)
 
 
 def _resource_gauge(name: str, help_text: str, amounts: Mapping[str, Mapping[str, float]]) -> Metric:

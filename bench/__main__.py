@@ -27,6 +27,7 @@ BENCHES = {
     "creations": "bench.creations",
     "users": "bench.users",
     "leases": "bench.leases",
+    "tokens": "bench.tokens",
     "decisions": "bench.decisions",
     "graphs": "bench.graphs",
     "commands": "bench.commands",

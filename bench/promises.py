@@ -17,6 +17,7 @@ from bench import (
     graphs,
     leases,
     questions,
+    tokens,
     users,
 )
 from bench.figures import Figures
@@ -43,6 +44,7 @@ def judged(figures: Figures) -> list[Promise]:
     by_database = (_effective, _attributes, _changes, _creations, _described, _users, _leases, _memory)
     return [
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
+        *_tokens(figures),
         *_answers(figures),
         *_decisions(figures),
         *_graphs(figures),
@@ -134,6 +136,18 @@ def _answers(figures: Figures) -> Iterator[Promise]:
         disturbed = figures.value(answers.NAME, answers.CREATIONS_ASKED, database)
         share = _quotient(disturbed, figures.value(answers.NAME, answers.CREATIONS, database))
         yield _at_least(0.8, share, "×", f"creation while a question is asked each second ÷ without, {name}")
+
+
+def _tokens(figures: Figures) -> Iterator[Promise]:
+    bare = {**dict.fromkeys(_DATABASES, tokens.STATEMENT), tokens.REDIS: tokens.SCRIPT}
+    for backend, ceiling in bare.items():
+        rates = {holders: figures.value(tokens.NAME, tokens.pair(holders), backend) for holders in tokens.HOLDERS}
+        where = f"tokens, {_DATABASES.get(backend, 'Redis')}"
+        of_bare = _quotient(rates[0], figures.value(tokens.NAME, ceiling, backend))
+        yield _at_least(0.1, of_bare, "×", f"{where}, take and give back ÷ {ceiling}")
+        slower = _quotient(rates[tokens.HOLDERS[-1]], rates[0])
+        limit = 0.7 if backend == tokens.REDIS else 0.1
+        yield _at_least(limit, slower, "×", f"{where}, with {tokens.HOLDERS[-1]:,} holders ÷ with none")
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:

@@ -60,6 +60,9 @@ def root() -> Group:
             ),
             "wait": Entry(summary="Wait for an execution", place="verbs"),
             "logs": Entry(summary="Show the output of an execution", place="executions.logs"),
+            "run-with-token": Entry(
+                summary="Run a command while holding tokens of a pool", place="fleet.run_with_token"
+            ),
             "register": Entry(summary="Register workflows and launch plans", place="verbs"),
             "enable": Entry(summary="Enable clusters", place="fleet.switches"),
             "disable": Entry(summary="Disable clusters", place="fleet.switches"),

@@ -32,7 +32,7 @@ PAGES = {
     "clusters": ("fleet.clusters", "fleet.cluster_descriptions", "fleet.switches"),
     "pools": ("fleet.pools",),
     "labels": ("fleet.labels",),
-    "token-pools": ("fleet.token_pools",),
+    "token-pools": ("fleet.token_pools", "fleet.run_with_token"),
     "tokens": ("fleet.tokens",),
     "users": ("users",),
     "access": ("access",),

@@ -17,6 +17,8 @@ from admin.messages.token_pools import (
     TokenClaimBody,
     TokenPoolAnswer,
     TokenPoolBody,
+    TokenPoolExplanationAnswer,
+    TokenPoolExplanationQuery,
     TokenPoolsAnswer,
     TokenPoolWritten,
     TokenReleaseAnswer,
@@ -44,6 +46,20 @@ def list_token_pools(query: Fields) -> TokenPoolsAnswer:
 def get_token_pool(name: str) -> TokenPoolAnswer:
     """Read a token pool, who holds its tokens, and who waits for some."""
     return TokenPoolAnswer.from_view(token_pools.get_token_pool(context(), name), _sees)
+
+
+@operations.add(
+    "GET",
+    "/token_pools/<name>/explanation",
+    query=TokenPoolExplanationQuery,
+    permission="token_pools.read",
+    errors=(404, 503),
+)
+def explain_token_pool(name: str, query: Fields) -> TokenPoolExplanationAnswer:
+    """What bounds the tokens of a pool, what of it is full, and what set it."""
+    place = Scope(**{key: query.get(key) or "" for key in Scope._fields}) if query else None
+    explanation = token_pools.explain_token_pool(context(), name, place, query.get("execution") or "")
+    return TokenPoolExplanationAnswer.from_explanation(explanation)
 
 
 @operations.add(

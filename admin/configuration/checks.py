@@ -148,9 +148,14 @@ def _openid_problems(openid: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(field="openid.audience", reason=reason)
 
 
+#: The port of Redis, where none is given.
+_REDIS_PORT = 6379
+
+
 def host_paths(redis: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where Redis is, in either of Flyte's spellings."""
-    return tuple(redis.get("hostPaths") or filter(None, [redis.get("hostPath")]))
+    """Where Redis is, in either of Flyte's spellings; a host without a port has that of Redis."""
+    paths = redis.get("hostPaths") or filter(None, [redis.get("hostPath")])
+    return tuple(path if ":" in path else f"{path}:{_REDIS_PORT}" for path in paths)
 
 
 def _resource_manager_problems(section: Mapping[str, Any], lease_seconds: int) -> Iterator[Problem]:

@@ -22,6 +22,7 @@ from admin.core.placement.constraints.rules import RULES
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
+from admin.core.token_pools.definitions import MOST_TOKENS
 
 
 def key_values(section: Section, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -167,6 +168,7 @@ CONFIGURATION = _section(
             fields={
                 "type": Choice(words=("noop", "database", "redis"), default="database"),
                 "taskTypes": MapOf(value=FreeForm(), max_entries=200),
+                "resourceMaxQuota": Integer(minimum=1, maximum=MOST_TOKENS, default=1000),
                 "redis": _section(
                     fields={
                         "hostPaths": ListOf(item=Text(max_length=300), max_items=64),

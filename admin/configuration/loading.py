@@ -151,6 +151,7 @@ def _resource_manager(section: Mapping[str, Any]) -> ResourceManager:
     redis = section["redis"]
     return ResourceManager(
         type=section["type"],
+        resource_max_quota=section["resourceMaxQuota"],
         host_paths=host_paths(redis),
         host_key=redis.get("hostKey") or "",
         max_retries=redis["maxRetries"],

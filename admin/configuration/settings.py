@@ -91,6 +91,7 @@ class ResourceManager:
     """Where grants of tokens are kept, in Flyte's words."""
 
     type: str  #: noop, database or redis
+    resource_max_quota: int  #: the largest capacity that a pool may be given
     host_paths: tuple[str, ...]  #: of Redis, host:port; several are nodes of a cluster
     host_key: str  #: the password of Redis
     max_retries: int

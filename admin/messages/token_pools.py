@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar
 
+from marshmallow import fields
 from msgspec import Meta
 
+from admin.core.provenance import Provenance
+from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.token_pools.answers import Exhausted, Granted, Released, Renewed
+from admin.core.token_pools.explanations import MOST_LIMITS, LimitUse, summary_of
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.lines import Waiter
 from admin.messages.definitions import WrittenAnswer, named_body
-from admin.messages.requests import Fields, PayloadField, RequestSchema
+from admin.messages.requests import SCOPE_KEY, Fields, PayloadField, RequestSchema, ScopeQuery
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as, one_of
 from admin.messages.token_holders import FullLimitAnswer, Sees, TokenHolderAnswer, if_seen
-from admin.services.token_pools import TokenPoolView
+from admin.services.token_pools import TokenPoolExplanation, TokenPoolView
 
 TokenPoolBody = named_body(
     "token_pool", {"name": "hive", "capacity": 100, "caps": {"project": 20, "namespace": 10, "execution": 2}}
@@ -84,6 +88,13 @@ class TokenWaiterAnswer(Answer):
         )
 
 
+#: Refused claims by the level that was full.
+Refusals = Annotated[
+    dict[str, int] | None,
+    Meta(description="How many claims were refused since the admin started, by the level that was full."),
+]
+
+
 class TokenPoolAnswer(Answer):
     """A token pool, and how much of it is held."""
 
@@ -96,6 +107,7 @@ class TokenPoolAnswer(Answer):
     waiting: Annotated[int, Meta(description="How many claims stand in line.")]
     holders: list[TokenHolderAnswer] | None = None
     waiters: list[TokenWaiterAnswer] | None = None
+    refusals: Refusals = None
     version: int
     provenance: StatesProvenance = None
     version_pruned: VersionPruned = None
@@ -119,6 +131,7 @@ class TokenPoolAnswer(Answer):
                 TokenWaiterAnswer.from_waiter(place, name, waiter, sees)
                 for place, waiter in enumerate(usage.waiters, 1)
             ],
+            refusals=sees and (view.refusals or None),
             version=view.pool.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
             version_pruned=view.provenance is None or None,
@@ -128,6 +141,80 @@ class TokenPoolAnswer(Answer):
 class TokenPoolsAnswer(Answer):
     token_pools: list[TokenPoolAnswer]
     token: str | None = None
+
+
+class TokenPoolExplanationQuery(ScopeQuery):
+    """Where tokens are to be held."""
+
+    execution = fields.String(validate=SCOPE_KEY)
+
+
+class TokenLimitAnswer(Answer):
+    """A bound of a pool's tokens, and how much of it is used."""
+
+    level: Annotated[str, Meta(description="pool, project, namespace or execution; of a quota the level of its row.")]
+    project: str | None = None
+    domain: str | None = None
+    workflow: str | None = None
+    launch_plan: str | None = None
+    execution: str | None = None
+    cap: int
+    used: int
+    free: int
+    full: bool
+    origin: str
+    version: Annotated[int, Meta(description="The revision that set it.")]
+    provenance: ProvenanceAnswer | None = None
+
+    @classmethod
+    def from_use(cls, use: LimitUse, version: int, provenance: Mapping[int, Provenance]) -> TokenLimitAnswer:
+        made_by = provenance.get(version)
+        return cls(
+            level=use.limit.level,
+            **{key: getattr(use.place, key) or None for key in SCOPE_KEYS},
+            execution=use.execution or None,
+            cap=use.limit.cap,
+            used=use.used,
+            free=use.free,
+            full=use.is_full,
+            origin=use.limit.origin,
+            version=version,
+            provenance=None if made_by is None else ProvenanceAnswer.from_attributes(made_by),
+        )
+
+
+class TokenPoolExplanationAnswer(Answer):
+    """What bounds the tokens of a pool, what of it is full, and what set it."""
+
+    name: str
+    summary: str
+    capacity: int
+    used: int
+    free: int
+    waiting: int
+    limits: list[TokenLimitAnswer]
+    left_out: Annotated[int | None, Meta(description="How many more limits there are.")] = None
+    refusals: Refusals = None
+
+    @classmethod
+    def from_explanation(cls, explanation: TokenPoolExplanation) -> TokenPoolExplanationAnswer:
+        view, limits = explanation.view, explanation.limits
+        name, capacity = view.pool.name, view.pool.payload["capacity"]
+        shown = limits[:MOST_LIMITS]
+        return cls(
+            name=name,
+            summary=summary_of(name, limits),
+            capacity=capacity,
+            used=view.usage.used,
+            free=max(capacity - view.usage.used, 0),
+            waiting=len(view.usage.waiters),
+            limits=[
+                TokenLimitAnswer.from_use(use, use.limit.version or view.pool.version, explanation.provenance)
+                for use in shown
+            ],
+            left_out=len(limits) - len(shown) or None,
+            refusals=view.refusals or None,
+        )
 
 
 class TokenPoolWritten(WrittenAnswer):

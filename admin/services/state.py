@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
+from collections.abc import Mapping
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -12,13 +13,17 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.fleet import expected_warnings
 from admin.core.placement.capacity import usable_amounts
 from admin.core.resources import in_units
-from admin.metrics import State
+from admin.core.token_pools.definitions import token_pool_of
+from admin.metrics import PoolCounts, State
 from admin.services.context import Context
 from admin.services.database_failures import explain
 from admin.services.definitions import current_fleet
 from admin.services.warnings import admin_warnings, stored_warnings
 from admin.store import execution_queue, executions, fleet, registrations, revisions
+from admin.store.named_payloads import StoredPayload
 from admin.store.schema import SchemaState, schema_state
+from admin.store.token_backends.base import TokensUnavailable
+from admin.store.token_tables import TOKEN_POOLS
 
 _log = logging.getLogger("rainbow.state")
 
@@ -78,6 +83,7 @@ class StateSummary:
             fleet_now = current_fleet(self._context, connection).with_states(fleet.states(connection))
             taken = execution_queue.taken_by_waiting(connection, fleet_now.clusters, now)
             about_admin = admin_warnings(self._context, connection)
+            pools = TOKEN_POOLS.some(connection, TOKEN_POOLS.names(connection))
         waiting = Counter[str]()
         for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:
             waiting[cluster] += count if phase == Phase.QUEUED.value else 0
@@ -106,4 +112,16 @@ class StateSummary:
                     for name, cluster in clusters.items()
                     if (free := usable_amounts(cluster, taken)) is not None
                 },
+                token_pools=self._token_pools(pools),
             )
+
+    def _token_pools(self, pools: Mapping[str, StoredPayload]) -> dict[str, PoolCounts]:
+        try:
+            usage = self._context.tokens.usage(pools) if pools else {}
+        except TokensUnavailable as failure:
+            _log.warning("metrics without token pools", extra={"reason": str(failure)[:500]})
+            return {}
+        return {
+            name: PoolCounts(token_pool_of(name, pools[name].payload).capacity, used.used, len(used.waiters))
+            for name, used in usage.items()
+        }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from admin.core.changes import Expectation
 from admin.core.problems import invalid
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.answers import (
     Conflict,
     Exhausted,
@@ -24,15 +25,19 @@ from admin.core.token_pools.answers import (
 )
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL
-from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.explanations import LimitUse, limit_uses
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.lines import Waiter
 from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
+from admin.metrics import token_refusals
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.token_pools import token_pool_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
-from admin.store import revisions
+from admin.services.visibility import told_provenance
+from admin.store import revisions, token_pools
 from admin.store.named_payloads import StoredPayload
 from admin.store.token_backends.base import PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
@@ -45,6 +50,16 @@ class TokenPoolView:
     pool: StoredPayload
     usage: PoolUsage
     provenance: Provenance | None  #: None where that revision is no longer kept
+    refusals: dict[str, int]  #: by the level that was full, since the admin started
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenPoolExplanation:
+    """A token pool, what bounds its tokens, and the revisions that set that."""
+
+    view: TokenPoolView
+    limits: list[LimitUse]
+    provenance: dict[int, Provenance]  #: by revision
 
 
 def list_token_pools(context: Context, after: str | None, limit: int) -> tuple[list[TokenPoolView], str | None]:
@@ -64,6 +79,34 @@ def get_token_pool(context: Context, name: str) -> TokenPoolView:
         provenance = _provenance(connection, [pools[name]])
     [view] = _views(context, [pools[name]], provenance)
     return view
+
+
+def explain_token_pool(context: Context, name: str, place: Scope | None, execution: str) -> TokenPoolExplanation:
+    """What bounds the tokens of a pool at a place; without one, where the caller sees somebody hold or want some."""
+    access = context.access
+    if place is not None:
+        access.check("executions.read", place)
+        _check_place(context, place)
+    view = get_token_pool(context, name)
+    entries: list[Grant | Waiter] = [*view.usage.grants, *view.usage.waiters]
+    places = {(entry.place, entry.execution) for entry in entries if access.allows("executions.read", entry.place)}
+    if place is not None:
+        places = {(place, execution)}
+    claims = [
+        Claim(token="", amounts={name: 1}, place=scope, execution=run)
+        for scope, run in sorted(places or {(PLATFORM, "")})
+    ]
+    used: Counter[str] = Counter()
+    for grant in view.usage.grants:
+        for bucket in grant.buckets:
+            used[bucket] += grant.amount
+    with context.database.reading() as connection:
+        terms = [own[name] for own in token_pools.terms(connection, claims) if name in own]
+        limits = limit_uses(name, terms, used)
+        versions = {use.limit.version or view.pool.version for use in limits}
+        made_by = revisions.provenance_of(connection, versions)
+        provenance = told_provenance(access, connection, made_by)
+    return TokenPoolExplanation(view=view, limits=limits, provenance=provenance)
 
 
 def create_token_pool(context: Context, name: str, payload: Payload, options: ChangeOptions) -> Changed:
@@ -156,4 +199,13 @@ def _views(context: Context, pools: Sequence[StoredPayload], provenance: dict[in
         usage = context.tokens.usage([pool.name for pool in pools]) if pools else {}
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}.") from error
-    return [TokenPoolView(pool=pool, usage=usage[pool.name], provenance=provenance.get(pool.version)) for pool in pools]
+    refusals = token_refusals()
+    return [
+        TokenPoolView(
+            pool=pool,
+            usage=usage[pool.name],
+            provenance=provenance.get(pool.version),
+            refusals=refusals.get(pool.name, {}),
+        )
+        for pool in pools
+    ]

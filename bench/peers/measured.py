@@ -81,9 +81,25 @@ def _prefect(backend: Backend, pace: Pace) -> Iterator[Figure]:
         flow.raise_for_status()
         body = {"flow_id": flow.json()["id"], "name": "e<unique>", "parameters": {"epochs": 3}}
         call = Call(port=port, path="/api/flow_runs/", method="POST", body=json.dumps(body))
-        rates = measure_in_turns({"prefect: create a flow run over HTTP": call.measure}, pace)
+        slot = _prefect_slot(port)
+        rates = measure_in_turns(
+            {
+                "prefect: create a flow run over HTTP": call.measure,
+                "prefect: take a slot of a concurrency limit over HTTP": slot.measure,
+            },
+            pace,
+        )
     for what, rate in rates.items():
         yield rate_figure(NAME, what, backend.name, rate)
+
+
+def _prefect_slot(port: int) -> Call:
+    """A slot of a limit that is never reached."""
+    limit = {"name": "hive", "limit": 10**9, "active": True}
+    url = f"http://127.0.0.1:{port}/api/v2/concurrency_limits"
+    requests.post(f"{url}/", json=limit, timeout=30).raise_for_status()
+    body = {"slots": 1, "names": ["hive"], "mode": "concurrency"}
+    return Call(port=port, path="/api/v2/concurrency_limits/increment", method="POST", body=json.dumps(body))
 
 
 @contextmanager

@@ -95,6 +95,20 @@ def explained_flags(ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
 REST = f"{PROGRAM}.rest"
 
 
+class RunCommand(Command):
+    """A command that takes the words after `--` as the command to run."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta[REST] = args[end:]
+        rest = super().parse_args(ctx, args[:end])
+        words = args[end + 1 :]
+        if end < len(args) and not words and not ctx.resilient_parsing:
+            raise click.UsageError("There is no command after --.", ctx)
+        ctx.params["command"] = tuple(words)
+        return rest
+
+
 def _explain_argument(ctx: click.Context, flag: str, args: Sequence[str]) -> str | None:
     """A sentence about a flag that is an argument of the command, with what to type; None for any other."""
     arguments = [param for param in ctx.command.params if isinstance(param, Argument) and param.expose_value]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         NotFound,
         RainbowError,
         ServerError,
+        TokensExhausted,
+        TokensLost,
         Unanswered,
         Unauthenticated,
         Unreachable,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from ctl.client.executions import Execution, ExecutionId
     from ctl.client.kinds import Kind, built_in
     from ctl.client.scopes import Scope
+    from ctl.client.tokens import HeldTokens
     from ctl.client.transport import Transport
 
 __all__ = [
@@ -53,6 +56,7 @@ __all__ = [
     "Execution",
     "ExecutionId",
     "Forbidden",
+    "HeldTokens",
     "Identifier",
     "InvalidInput",
     "InvalidRequest",
@@ -64,6 +68,8 @@ __all__ = [
     "Scope",
     "ServerError",
     "Settings",
+    "TokensExhausted",
+    "TokensLost",
     "Transport",
     "Unanswered",
     "Unauthenticated",
@@ -84,6 +90,7 @@ _MODULES = {
     "executions": ("Execution", "ExecutionId"),
     "kinds": ("Kind", "built_in"),
     "scopes": ("Scope",),
+    "tokens": ("HeldTokens",),
     "transport": ("Transport",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -20,6 +20,7 @@ from ctl.client.calls.projects import ProjectCalls
 from ctl.client.calls.reconciliations import ReconciliationCalls
 from ctl.client.calls.registrations import RegistrationCalls
 from ctl.client.calls.service import ServiceCalls
+from ctl.client.calls.token_pools import TokenPoolCalls
 from ctl.client.calls.users import UserCalls
 from ctl.client.transport import Transport
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 class Client(
     AttributeCalls,
     ProjectCalls,
+    TokenPoolCalls,
     FleetCalls,
     DescriptionCalls,
     GrantCalls,

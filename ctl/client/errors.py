@@ -193,6 +193,17 @@ class EndedOtherwise(RainbowError, name="ended_otherwise", code=9, exit_code=9):
     """The condition was not met."""
 
 
+class TokensExhausted(RainbowError, name="tokens_exhausted", code=8, exit_code=9):
+    """The tokens were not granted in time."""
+
+    full: Sequence[dict[str, Any]] = ()  #: the limits that are full, as the admin answered last
+    place: int | None = None  #: in line at the end, the first is 1
+
+
+class TokensLost(RainbowError, name="tokens_lost", code=10):
+    """The lease of the tokens was lost: others may have got them in the meantime."""
+
+
 class OutputCut(RainbowError, name="output_cut", code=15):
     """An output file is larger than the admin keeps: its end is missing."""
 

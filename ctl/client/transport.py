@@ -124,12 +124,13 @@ class Transport:
         is_safe: bool = False,
         timeout: float | None = None,
         more_seconds: float = 0.0,
+        retries: int | None = None,
     ) -> dict[str, Any]:
         """
         The JSON answer to one request; a path is below `/api/v1/` unless it starts with a slash.
 
-        `is_safe` marks what may be sent twice; `timeout` stands for the usual one, and `more_seconds` is how much
-        longer the answer may take.
+        `is_safe` marks what may be sent twice; `timeout` and `retries` stand for the usual ones, and `more_seconds` is
+        how much longer the answer may take.
         """
         request_id = os.urandom(8).hex()
         sent = {**self._headers, **(headers or {}), "X-Request-Id": request_id}
@@ -145,8 +146,9 @@ class Transport:
             url_path += f"?{urlencode(parameters, doseq=True)}"
         seconds = self._timeout if timeout is None else timeout
         limits = (min(seconds, self._connect_timeout), seconds + more_seconds)
-        for attempt in range(self._retries + 1):
-            is_last = attempt == self._retries
+        last_attempt = self._retries if retries is None else retries
+        for attempt in range(last_attempt + 1):
+            is_last = attempt == last_attempt
             try:
                 answer = self._connections.ask(method, url_path, sent, content, timeout=limits)
             except NoAnswer as error:

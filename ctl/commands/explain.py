@@ -22,7 +22,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind
-from ctl.client.nouns import DEFINED, find_noun
+from ctl.client.nouns import DEFINED, TOKEN_POOL, find_noun
 from ctl.client.scopes import Scope, check_level
 from ctl.commands.attributes.explain import kinds_of, opening, show_values
 
@@ -58,13 +58,19 @@ could run it now; or a candidate that was not chosen, and why.
 explain access USER PERMISSION says whether a user may do something at the scope that -p, -d, -w and --launchplan give:
 by which grant, through which groups, or which roles would allow it and who could give them. `group:NAME` in place of
 USER asks for all members of a group. `get role` lists the permissions.
+
+explain token-pool NAME says what bounds the tokens of a pool, how much of each bound is held, which one is full, and
+which revision set it: where somebody holds or wants tokens, or at the scope that -p, -d, -w and --launchplan give.
 """
 
 
 @command(
     help=_HELP,
     params=[
-        kind_argument("[KIND|all|execution|access]", "Noun, name or number, or execution or access; all without one."),
+        kind_argument(
+            "[KIND|all|execution|access|token-pool]",
+            "Noun, name or number, or execution, access or token-pool; all without one.",
+        ),
         *SCOPE_PARAMETERS,
         Argument("permission", required=False, metavar="[PERMISSION]", explanation="With access: what is to be done."),
         assumed_files_option(),
@@ -87,6 +93,7 @@ USER asks for all members of a group. `get role` lists the permissions.
         "rainbowctl explain execution nightly -p flyteexamples -d development",
         "rainbowctl explain execution nightly -p flyteexamples -d development --whyNot east",
         "rainbowctl explain access ada attributes.write -p flyteexamples -d development",
+        "rainbowctl explain token-pool hive",
     ],
 )
 def explain(session: Session, kind: str | None, **flags: Any) -> None:
@@ -109,10 +116,15 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
         explain_execution(session, flags)
         return
     noun = find_noun(kind or "", DEFINED)
+    if noun == TOKEN_POOL:
+        from ctl.commands.fleet.token_pools import explain_token_pool
+
+        explain_token_pool(session, flags)
+        return
     if noun is not None:
         raise InvalidInput(
-            f"explain is of settings, executions and access: `rainbowctl get {noun} NAME` says how a {noun} stands and "
-            "why, `rainbowctl explain execution NAME` why an execution is where it is."
+            f"explain is of settings, executions, access and token pools: `rainbowctl get {noun} NAME` says how a "
+            f"{noun} stands and why, `rainbowctl explain execution NAME` why an execution is where it is."
         )
     scope = resolve_scope(session, flags)
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)

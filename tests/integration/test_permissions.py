@@ -60,6 +60,7 @@ ROWS: dict[str, tuple[str, str]] = {
     ),
     "list_token_pools": (ANYWHERE, ""),
     "get_token_pool": (ANYWHERE, ""),
+    "explain_token_pool": (ANYWHERE, ""),
     **{f"{verb}_token_pool": (PLATFORM, "") for verb in ("create", "put", "delete")},
     **{f"{verb}_tokens": (OWN, "") for verb in ("allocate", "renew", "release")},
     "get_execution_output": (OWN, "path=x"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -168,49 +168,74 @@ def summary(answer: Answer) -> object:
     return type(answer).__name__, getattr(answer, "amounts", None)
 
 
+def check_same_answers(seed: int, core: TokenBackend, other: TokenBackend, databases: Sequence[Database]) -> None:
+    """Ask two backends the same, again and again."""
+    dice, names = Random(seed), ["hive", "solr", "spark"]
+    for database in databases:
+        define(database, {name: {"capacity": 6, "caps": {"project": 4, "execution": 3}} for name in names})
+    held: dict[str, tuple[Renewal, Renewal]] = {}
+    for step in range(150):
+        answers: list[Answer]
+        token = f"t{dice.randrange(25)}"
+        action = dice.random()
+        if action < 0.7:
+            asked = any_claim(dice, token, names)
+            answers = [backend.allocate(asked) for backend in (core, other)]
+            if all(isinstance(answer, Granted) for answer in answers):
+                mine, theirs = (Renewal.of(answer.grants) for answer in answers if isinstance(answer, Granted))
+                held[token] = mine, theirs
+        elif action < 0.8 and token in held:
+            mine, theirs = held[token]
+            answers = [core.renew(mine), other.renew(theirs)]
+        elif action < 0.97:
+            own = tuple(held.pop(token)[0].amounts) if token in held else tuple(dice.sample(names, 2))
+            answers = [backend.release(Release(token=token, pools=own)) for backend in (core, other)]
+        else:
+            changed = {dice.choice(names): {"capacity": dice.randrange(3, 8), "caps": {"project": 4}}}
+            for database in databases:
+                define(database, changed)
+            continue
+        assert summary(answers[0]) == summary(answers[1]), step
+        lines = [
+            {name: [waiter.token for waiter in usage.waiters] for name, usage in backend.usage(names).items()}
+            for backend in (core, other)
+        ]
+        assert lines[0] == lines[1], step
+
+
+def any_claim(dice: Random, token: str, names: Sequence[str]) -> Claim:
+    return Claim(
+        token=token,
+        amounts={pool: dice.choice((1, 1, 2, 3)) for pool in dice.sample(names, dice.choice((1, 1, 2, 3)))},
+        place=dice.choice((Scope("prod", "ads"), Scope("dev", "ads"), Scope("prod", "maps"), Scope())),
+        priority=dice.choice((0, 0, 1)),
+        weight=dice.choice((1.0, 1.0, 2.0)),
+        lease_seconds=600.0,
+        wait_seconds=dice.choice((0.0, 300.0, 300.0)),
+    )
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_scripts_answer_as_the_core_does(
     seed: int, redis: RunningRedis, sqlite_databases: SqliteDatabases, tmp_path: Path
 ) -> None:
-    dice, names = Random(seed), ["hive", "solr", "spark"]
     with (
         opened_database(sqlite_databases.set_up(tmp_path)) as database,
         opened_backend(database, redis.address, longest_lease_seconds=600.0) as scripts,
     ):
-        core = DatabaseTokens(database)
-        define(database, {name: {"capacity": 6, "caps": {"project": 4, "execution": 3}} for name in names})
-        held: dict[str, tuple[Renewal, Renewal]] = {}
-        for step in range(150):
-            answers: list[Answer]
-            token = f"t{dice.randrange(25)}"
-            action = dice.random()
-            if action < 0.7:
-                pools = dice.sample(names, dice.choice((1, 1, 2, 3)))
-                asked = Claim(
-                    token=token,
-                    amounts={pool: dice.choice((1, 1, 2, 3)) for pool in pools},
-                    place=dice.choice((Scope("prod", "ads"), Scope("dev", "ads"), Scope("prod", "maps"), Scope())),
-                    priority=dice.choice((0, 0, 1)),
-                    weight=dice.choice((1.0, 1.0, 2.0)),
-                    lease_seconds=600.0,
-                    wait_seconds=dice.choice((0.0, 300.0, 300.0)),
-                )
-                answers = [backend.allocate(asked) for backend in (core, scripts)]
-                if all(isinstance(answer, Granted) for answer in answers):
-                    mine, theirs = (Renewal.of(answer.grants) for answer in answers if isinstance(answer, Granted))
-                    held[token] = mine, theirs
-            elif action < 0.8 and token in held:
-                mine, theirs = held[token]
-                answers = [core.renew(mine), scripts.renew(theirs)]
-            elif action < 0.97:
-                own = tuple(held.pop(token)[0].amounts) if token in held else tuple(dice.sample(names, 2))
-                answers = [backend.release(Release(token=token, pools=own)) for backend in (core, scripts)]
-            else:
-                define(database, {dice.choice(names): {"capacity": dice.randrange(3, 8), "caps": {"project": 4}}})
-                continue
-            assert summary(answers[0]) == summary(answers[1]), step
-            lines = [
-                {name: [waiter.token for waiter in usage.waiters] for name, usage in backend.usage(names).items()}
-                for backend in (core, scripts)
-            ]
-            assert lines[0] == lines[1], step
+        check_same_answers(seed, DatabaseTokens(database), scripts, [database])
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_sums_of_grants_answer_as_the_grants_themselves_do(
+    kind: str, request: pytest.FixtureRequest, sqlite_databases: SqliteDatabases, tmp_path: Path
+) -> None:
+    """Pools with many holders are not read whole, and yet answer the same."""
+    url = request.getfixturevalue("postgresql_databases").set_up() if kind == "postgresql" else None
+    (tmp_path / "other").mkdir()
+    with (
+        opened_database(sqlite_databases.set_up(tmp_path)) as whole,
+        opened_database(url or sqlite_databases.set_up(tmp_path / "other")) as summed,
+    ):
+        by_sums = DatabaseTokens(summed, most_read_whole=-1)
+        check_same_answers(7, DatabaseTokens(whole), by_sums, [whole, summed])

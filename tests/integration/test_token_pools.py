@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from admin.core.grants import Grant, Grantee
+from admin.core.settings.scopes import Scope
+from admin.services import grants, user_tokens, users
+from admin.services.changeable.base import ChangeOptions
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, ok, refused
 from tests.support.ports import free_port
 
@@ -123,3 +129,76 @@ def test_while_redis_does_not_answer_nothing_is_granted_or_deleted(make_app: Mak
     assert "Redis does not answer" in refused(answer, 503, "tokens_unreachable")["message"]
     refused(api.get(f"{API}/token_pools/hive"), 503, "tokens_unreachable")
     refused(api.delete(f"{API}/token_pools/hive"), 503, "tokens_unreachable")
+
+
+def test_an_explanation_names_what_is_full_and_what_set_it(api: FlaskClient) -> None:
+    version = define(api, capacity=1, caps={"namespace": 1})["version"]
+    allocate(api, "a", execution="run1")
+    answer = ok(api.get(f"{API}/token_pools/hive/explanation"))
+    assert answer["summary"].startswith("Full: 1 of 1 tokens are held, by the capacity of token pool 'hive'")
+    assert [(limit["level"], limit["full"], limit["version"]) for limit in answer["limits"]] == [
+        ("pool", True, version),
+        ("namespace", True, version),
+    ]
+    made_by = answer["limits"][0]["provenance"]
+    assert (made_by["revision"], made_by["message"], "at" in made_by) == (version, "Why not.", True)
+    elsewhere = ok(api.get(f"{API}/token_pools/hive/explanation?project={PROJECT}&domain=staging&execution=x"))
+    assert [(limit["level"], limit.get("domain"), limit["used"]) for limit in elsewhere["limits"]] == [
+        ("pool", None, 1),
+        ("namespace", "staging", 0),
+    ]
+    refused(api.get(f"{API}/token_pools/hive/explanation?project=nosuch"), 400, "unknown_project")
+    refused(api.get(f"{API}/token_pools/spark/explanation"), 404, "token_pool_not_found")
+
+
+def test_grants_refusals_and_usage_are_counted(api: FlaskClient) -> None:
+    name = f"counted-{secrets.token_hex(4)}"  # all tests of a process count together
+    define(api, capacity=1, name=name)
+    for token in ("a", "b", "c"):
+        ok(api.post(f"{API}/token_allocations", json={"claim": {**claim(token), "pools": {name: 1}}}))
+    pool = ok(api.get(f"{API}/token_pools/{name}"))
+    assert pool["refusals"] == {"pool": 2}
+    text = api.get("/metrics").text
+    for line in (
+        f'rainbow_token_grants_total{{pool="{name}"}} 1.0',
+        f'rainbow_token_refusals_total{{level="pool",pool="{name}"}} 2.0',
+        f'rainbow_token_pool_capacity{{pool="{name}"}} 1.0',
+        f'rainbow_token_pool_used{{pool="{name}"}} 1.0',
+        f'rainbow_token_pool_waiting{{pool="{name}"}} 0.0',
+    ):
+        assert line in text
+
+
+def test_a_capacity_above_the_most_that_is_allowed_is_refused_unless_it_is_there_already(make_app: MakeApp) -> None:
+    api = make_app(resourcemanager={"resourceMaxQuota": 10}).test_client()
+    answer = refused(
+        api.post(f"{API}/token_pools", json={"token_pool": {**HIVE, "capacity": 11}}), 400, "invalid_request"
+    )
+    assert "11 is more than 10, which resourcemanager.resourceMaxQuota" in answer["message"]
+    define(api, capacity=10)
+    refused(api.put(f"{API}/token_pools/hive", json={"token_pool": {**HIVE, "capacity": 11}}), 400, "invalid_request")
+    document = {"changes": [{"token_pool_definition": {**HIVE, "capacity": 99}}]}
+    refused(api.post(f"{API}/attribute_changes", json=document), 400, "invalid_request")
+    assert ok(api.get(f"{API}/token_pools/hive"))["capacity"] == 10
+
+
+def test_an_explanation_tells_nothing_of_scopes_that_are_hidden(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context, options = app.test_client(), context_of(app), ChangeOptions()
+    define(api, capacity=5, caps={"project": 1, "execution": 1})
+    allocate(api, "own")
+    allocate(api, "other", project="flyteexamples", execution="secret-run")
+    grant = Grant(role="viewer", grantee=Grantee("user", "bea"), scope=Scope(project=PROJECT))
+    grants.create_grant(context, grant, options)
+    users.create_user(context, "bea", {}, options)
+    bea = app.test_client()
+    bea.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {user_tokens.create_token(context, 'bea', 'laptop').token}"
+    answer = bea.get(f"{API}/token_pools/hive/explanation")
+    assert [(limit["level"], limit.get("project"), limit["used"]) for limit in ok(answer)["limits"]] == [
+        ("project", PROJECT, 1),
+        ("pool", None, 2),
+    ]
+    for text in (answer.text, bea.get(f"{API}/token_pools/hive").text):
+        assert "flyteexamples" not in text
+        assert "secret-run" not in text
+    refused(bea.get(f"{API}/token_pools/hive/explanation?project=flyteexamples"), 400, "unknown_project")

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from admin.core.settings.scopes import Scope
-from admin.core.token_pools.answers import Granted
+from admin.core.token_pools.answers import Granted, NotHeld, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, opened_backend, opened_database
+from tests.support.token_histories import Call, History
 
 if TYPE_CHECKING:  # each process imports this module, and needs no fixtures
     from tests.conftest import Scale
@@ -27,7 +30,7 @@ if TYPE_CHECKING:  # each process imports this module, and needs no fixtures
 POOLS = [f"pool{number:02}" for number in range(50)]
 PROJECTS, DOMAINS = ("ads", "search", "maps"), ("dev", "prod")
 PROCESSES, THREADS = 4, 16
-CAPACITY, PROJECT_CAP, NAMESPACE_CAP, EXECUTION_CAP = 6, 4, 3, 2
+CAPS = {"pool": 6, "project": 4, "namespace": 3, "execution": 2}
 
 
 class Place(NamedTuple):
@@ -47,9 +50,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
         url = files.set_up(tmp_path)
     address = request.getfixturevalue("redis").address if request.param == "redis" else None
-    caps = {"project": PROJECT_CAP, "namespace": NAMESPACE_CAP, "execution": EXECUTION_CAP}
+    caps = {level: cap for level, cap in CAPS.items() if level != "pool"}
     with opened_database(url) as database:
-        define(database, {pool: {"capacity": CAPACITY, "caps": caps} for pool in POOLS})
+        define(database, {pool: {"capacity": CAPS["pool"], "caps": caps} for pool in POOLS})
     return Place(url, address, f"race-{tmp_path.name}")
 
 
@@ -67,36 +70,69 @@ def one_claim(dice: Random, token: str) -> Claim:
     )
 
 
-def work(backend: TokenBackend, name: str, operations: int) -> int:
-    """Allocate, renew and release; returns how often something was granted."""
-    dice, held, grants = Random(name), dict[str, dict[str, Grant]](), 0
-    for step in range(operations):
-        if held and dice.random() < 0.5:
-            token = dice.choice(sorted(held))
-            renewal = Renewal.of(held[token])
-            if dice.random() < 0.3:
-                backend.renew(renewal)
+class Worker:
+    """Allocates, renews and releases, and notes what came of it."""
+
+    def __init__(self, backend: TokenBackend, name: str) -> None:
+        self._backend = backend
+        self._name = name
+        self._dice = Random(name)
+        self._held: dict[str, tuple[Claim, dict[str, Grant]]] = {}
+        self.calls: list[Call] = []
+        self.wrong: list[str] = []
+
+    def work(self, operations: int) -> Worker:
+        for step in range(operations):
+            if self._held and self._dice.random() < 0.5:
+                token = self._dice.choice(sorted(self._held))
+                if self._dice.random() < 0.3:
+                    self._renew(Renewal.of(self._held[token][1]), Renewed)
+                else:
+                    self._release(token)
             else:
-                backend.release(Release(token=token, pools=tuple(renewal.amounts), number=renewal.number))
-                del held[token]
-        else:
-            asked = one_claim(dice, f"{name}-{step}")
-            answer = backend.allocate(asked)
-            if isinstance(answer, Granted):
-                held[asked.token] = dict(answer.grants)
-                grants += 1
-            elif asked.wait_seconds:
-                backend.release(Release(token=asked.token, pools=tuple(asked.amounts)))
-    for token, own in held.items():
-        backend.release(Release(token=token, pools=tuple(own)))
-    return grants
+                self._allocate(one_claim(self._dice, f"{self._name}-{step}"))
+        for token in list(self._held):
+            self._release(token)
+        return self
+
+    def _allocate(self, claim: Claim) -> None:
+        begin = monotonic()
+        answer = self._backend.allocate(claim)
+        if isinstance(answer, Granted):
+            self._held[claim.token] = claim, dict(answer.grants)
+            self._note(begin, "granted", claim, next(iter(answer.grants.values())).number)
+            return
+        self._note(begin, "waits" if claim.wait_seconds else "refused", claim)
+        if claim.wait_seconds:
+            begin = monotonic()
+            self._backend.release(Release(token=claim.token, pools=tuple(claim.amounts)))
+            self._note(begin, "left", claim)
+
+    def _release(self, token: str) -> None:
+        claim, grants = self._held.pop(token)
+        renewal, begin = Renewal.of(grants), monotonic()
+        self._backend.release(Release(token=token, pools=tuple(claim.amounts), number=renewal.number))
+        self._note(begin, "freed", claim)
+        if self._dice.random() < 0.1:  # a holder that comes back later is refused
+            self._renew(renewal, NotHeld)
+
+    def _renew(self, renewal: Renewal, expected: type[Renewed | NotHeld]) -> None:
+        answer = self._backend.renew(renewal)
+        if not isinstance(answer, expected):
+            self.wrong.append(f"{renewal}: {answer}")
+
+    def _note(self, begin: float, result: str, claim: Claim, number: int = 0) -> None:
+        call = Call(begin, monotonic(), result, claim.token, claim.amounts, claim.place, claim.execution, number)
+        self.calls.append(call)
 
 
-def work_in_threads(place: Place, process: int, operations: int, results: multiprocessing.Queue[int]) -> None:
+def work_in_threads(place: Place, process: int, operations: int, notes: Path) -> None:
     with opened_database(place.url) as database, backend_of(place, database) as backend:
-        names = [f"p{process}t{thread}" for thread in range(THREADS)]
+        workers = [Worker(backend, f"p{process}t{thread}") for thread in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as threads:
-            results.put(sum(threads.map(lambda name: work(backend, name, operations // THREADS), names)))
+            list(threads.map(lambda worker: worker.work(operations // THREADS), workers))
+    calls = [call for worker in workers for call in worker.calls]
+    notes.write_bytes(pickle.dumps((calls, [text for worker in workers for text in worker.wrong])))
 
 
 def backend_of(place: Place, database: Database) -> AbstractContextManager[TokenBackend]:
@@ -115,19 +151,21 @@ def exceeded(backend: TokenBackend) -> list[str]:
                 bounded.append(("execution", place.project, place.domain, grant.execution))
             for bucket in bounded:
                 sums[bucket] = sums.get(bucket, 0) + amount
-        caps = {"pool": CAPACITY, "project": PROJECT_CAP, "namespace": NAMESPACE_CAP, "execution": EXECUTION_CAP}
-        wrong += [f"{pool} {bucket}: {total}" for bucket, total in sums.items() if total > caps[bucket[0]]]
+        wrong += [f"{pool} {bucket}: {total}" for bucket, total in sums.items() if total > CAPS[bucket[0]]]
     return wrong
 
 
-def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(place: Place, scale: Scale) -> None:
+def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(
+    place: Place, tmp_path: Path, scale: Scale
+) -> None:
+    """What each call came to must be what the calls, one after the other, come to in a model."""
     operations = scale(6_700, full=1_000_000) // PROCESSES
     context = multiprocessing.get_context("spawn")
-    results: multiprocessing.Queue[int] = context.Queue()
+    notes = [tmp_path / f"notes{number}" for number in range(PROCESSES)]
     with opened_database(place.url) as database, backend_of(place, database) as backend:
         processes = [
-            context.Process(target=work_in_threads, args=(place, number, operations, results))
-            for number in range(PROCESSES)
+            context.Process(target=work_in_threads, args=(place, number, operations, path))
+            for number, path in enumerate(notes)
         ]
         for process in processes:
             process.start()
@@ -140,11 +178,22 @@ def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(place: Pla
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        granted = sum(results.get(timeout=3600) for _ in processes)
         for process in processes:
             process.join()
         is_over.set()
         watcher.join()
-        assert wrong == []
-        assert granted > operations / 4
+        assert ([process.exitcode for process in processes], wrong) == ([0] * PROCESSES, [])
         assert {pool: usage for pool, usage in backend.usage(POOLS).items() if usage.grants or usage.waiters} == {}
+    check_history([pickle.loads(path.read_bytes()) for path in notes], operations)
+
+
+def check_history(noted: list[tuple[list[Call], list[str]]], operations: int) -> None:
+    calls = [call for own, _ in noted for call in own]
+    history = History(CAPS)
+    history.replay(calls)
+    assert [text for _, wrong in noted for text in wrong] == []
+    assert history.wrong == []
+    assert history.is_empty
+    refusals = sum(call.result in ("refused", "waits") for call in calls)
+    assert history.unexplained <= refusals / 100
+    assert sum(call.result == "granted" for call in calls) > operations / 4

@@ -31,6 +31,7 @@ def known_metrics() -> dict[str, set[str]]:
         sync_ages={"east": 1.5},
         capacities={"east": {"cpu": 8}},
         free={"east": {"cpu": 6}},
+        token_pools={"hive": metrics.PoolCounts(10, 4, 1)},
     )
     labels_by_name: dict[str, set[str]] = {}
     for family in metrics.StateCollector(lambda: state).collect():

@@ -9,7 +9,7 @@ from typing import Any
 from admin.core import names
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Integer, Text
-from admin.core.problems import Problem, raise_problems, shorten
+from admin.core.problems import Problem, invalid, raise_problems, shorten
 from admin.core.settings.kinds import Payload
 
 #: The kind of a token pool's row.
@@ -75,6 +75,14 @@ def read_token_pool(name: str, payload: Any) -> Payload:
 def token_pool_of(name: str, payload: Payload) -> TokenPool:
     """A token pool from its definition in normal form."""
     return TokenPool(name=name, capacity=payload["capacity"], caps=Caps(**payload.get("caps", {})))
+
+
+def check_quota(before: Payload | None, after: Payload, most: int) -> None:
+    """Refuse a new capacity above the most that the platform allows; one that is there already may stay."""
+    capacity = after["capacity"]
+    if capacity > most and (before is None or capacity > before["capacity"]):
+        reason = f"{capacity} is more than {most}, which resourcemanager.resourceMaxQuota of the configuration allows."
+        raise invalid("capacity", reason)
 
 
 def name_problems(pools: Iterable[str], field: str = "name") -> Iterable[Problem]:

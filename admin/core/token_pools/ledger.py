@@ -7,7 +7,7 @@ A ledger is filled with values and asked for answers; what is to be stored then 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
@@ -35,15 +35,33 @@ from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_i
 RETRY_SECONDS, SOONEST_RETRY_SECONDS = 2.0, 0.1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """What there is of a pool's grants, where not all of them are at hand."""
+
+    used: Mapping[str, int]  #: by bucket, of all grants
+    soonest_end: datetime | None  #: of all leases
+    others: Callable[[str], tuple[Sequence[Grant], int]]  #: the largest in a bucket that are not at hand; how many
+
+
 class Book:
     """The grants and waiters of one pool, and the last number that it gave."""
 
-    def __init__(self, number: int = 0, grants: Iterable[Grant] = (), waiters: Iterable[Waiter] = ()) -> None:
+    def __init__(
+        self,
+        number: int = 0,
+        grants: Iterable[Grant] = (),
+        waiters: Iterable[Waiter] = (),
+        *,
+        sums: Sums | None = None,
+    ) -> None:
+        """With `sums` the grants are those that operations are about, and those whose leases are over."""
         self.number = number
         self.grants = {grant.token: grant for grant in grants}
         self.waiters = {waiter.token: waiter for waiter in waiters}
-        self.used: Counter[str] = Counter()  #: by bucket
-        for grant in self.grants.values():
+        self.used: Counter[str] = Counter(sums.used if sums else {})  #: by bucket
+        self._sums = sums
+        for grant in () if sums else self.grants.values():
             self._count(grant, grant.amount)
 
     def add(self, grant: Grant) -> None:
@@ -55,6 +73,20 @@ class Book:
         """Count a grant no longer."""
         grant = self.grants.pop(token)
         self._count(grant, -grant.amount)
+
+    def soonest_end(self, now: datetime) -> datetime:
+        """When the first lease is over, or sooner; now where nothing is held."""
+        ends = [grant.expires_at for grant in self.grants.values()]
+        if self._sums and self._sums.soonest_end is not None:
+            ends.append(self._sums.soonest_end)
+        return min(ends, default=now)
+
+    def holders(self, bucket: str) -> tuple[tuple[Grant, ...], int]:
+        """The grants that count in a bucket, the largest and oldest first, as many as are named; and their number."""
+        grants = [grant for grant in self.grants.values() if bucket in grant.buckets]
+        others, number = self._sums.others(bucket) if self._sums else ((), 0)
+        largest = sorted([*grants, *others], key=lambda grant: (-grant.amount, grant.number))
+        return tuple(largest[:MOST_HOLDERS]), len(grants) + number
 
     def _count(self, grant: Grant, amount: int) -> None:
         for bucket in grant.buckets:
@@ -250,10 +282,11 @@ class Ledger:
             for pool in claim.amounts:
                 self.books[pool].waiters[claim.token] = waiter
                 self.changes.waiters.add((pool, claim.token))
+        told_place = place if claim.wait_seconds else None
         return Exhausted(
             full=tuple(full),
-            retry_seconds=self._retry_seconds(claim),
-            place=place if claim.wait_seconds else None,
+            retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place),
+            place=told_place,
             waiting=len(others) + bool(claim.wait_seconds),
         )
 
@@ -266,7 +299,7 @@ class Ledger:
         if served.reserved:
             promised[WHOLE_POOL] = terms.capacity - book.used[WHOLE_POOL]
         by_line = [limit for limit in limits if book.used[limit.bucket] + promised[limit.bucket] + amount > limit.cap]
-        holders = {limit: _holders_of(book, limit.bucket) for limit in by_use or by_line}
+        holders = {limit: book.holders(limit.bucket) for limit in by_use or by_line}
         return [
             Full(
                 pool=pool,
@@ -274,17 +307,16 @@ class Ledger:
                 amount=amount,
                 used=book.used[limit.bucket],
                 promised=0 if by_use else promised[limit.bucket],
-                holders=tuple(holders[:MOST_HOLDERS]),
-                holder_count=len(holders),
+                holders=largest,
+                holder_count=number,
             )
-            for limit, holders in holders.items()
+            for limit, (largest, number) in holders.items()
         ]
 
-    def _retry_seconds(self, claim: Claim) -> float:
-        """Until the first lease is over, or sooner: tokens may be given back before."""
-        ends = [grant.expires_at for pool in claim.amounts for grant in self.books[pool].grants.values()]
-        seconds = (min(ends, default=self.now) - self.now).total_seconds()
-        return min(RETRY_SECONDS, max(SOONEST_RETRY_SECONDS, seconds))
+    def _seconds_to_end(self, claim: Claim) -> float:
+        """Until the first lease is over."""
+        ends = [self.books[pool].soonest_end(self.now) for pool in claim.amounts]
+        return (min(ends) - self.now).total_seconds()
 
     def _leave_all(self, claim: Claim) -> None:
         for pool in claim.amounts:
@@ -295,7 +327,10 @@ class Ledger:
             self.changes.waiters.add((pool, token))
 
 
-def _holders_of(book: Book, bucket: str) -> list[Grant]:
-    """The grants that count in a bucket, the largest and oldest first."""
-    grants = [grant for grant in book.grants.values() if bucket in grant.buckets]
-    return sorted(grants, key=lambda grant: (-grant.amount, grant.number))
+def retry_seconds(seconds_to_end: float, place: int | None = None) -> float:
+    """When to ask again: when the first lease is over, or sooner, for tokens may be given back before.
+
+    Those at the head of the line ask most often, so that what comes free is taken soon.
+    """
+    by_place = RETRY_SECONDS if place is None else SOONEST_RETRY_SECONDS * place
+    return max(SOONEST_RETRY_SECONDS, min(RETRY_SECONDS, by_place, seconds_to_end))

@@ -13,8 +13,8 @@ from admin.core.token_pools.definitions import NO_CAPS, Caps, TokenPool
 TOKEN_POOL_QUOTA = "TOKEN_POOL_QUOTA"
 QUOTAS = "pools"
 
-#: The level of a pool's whole capacity.
-POOL = "pool"
+#: The levels of a pool's whole capacity, and of the cap of each execution.
+POOL, EXECUTION = "pool", "execution"
 #: The bucket of everything in a pool.
 WHOLE_POOL = PLATFORM.path
 #: The bucket of what belongs to no project, by which its share is counted.
@@ -28,6 +28,7 @@ class Limit(NamedTuple):
     cap: int
     level: str  #: pool, project, namespace or execution; of a quota the level of its row
     origin: str  #: what sets it, for messages
+    version: int | None = None  #: of the row that sets it; None where the pool's definition or the request does
 
 
 class Terms(NamedTuple):
@@ -55,6 +56,13 @@ def buckets_of(place: Scope, execution: str) -> tuple[str, ...]:
     return (*buckets, execution_bucket(place, execution)) if execution else buckets
 
 
+def counted_at(bucket: str) -> tuple[Scope, str]:
+    """The scope and the execution of a bucket; names have neither slashes nor hashes."""
+    path, _, execution = bucket.partition("#")
+    project, domain, workflow, launch_plan = (*path.split("/"), "", "")[:4]
+    return Scope(domain, project, workflow, launch_plan), execution
+
+
 def terms_of(
     pool: TokenPool, place: Scope, execution: str, rows: Mapping[Scope, Row], constraints: Caps = NO_CAPS
 ) -> Terms:
@@ -74,7 +82,7 @@ def _caps(caps: Caps, place: Scope, execution: str, origin: str) -> Iterator[Lim
     if caps.namespace is not None and place.project and place.domain:
         yield Limit(Scope(project=place.project, domain=place.domain).path, caps.namespace, "namespace", origin)
     if caps.execution is not None and execution:
-        yield Limit(execution_bucket(place, execution), caps.execution, "execution", origin)
+        yield Limit(execution_bucket(place, execution), caps.execution, EXECUTION, origin)
 
 
 def _quotas(pool: str, place: Scope, rows: Mapping[Scope, Row]) -> Iterator[Limit]:
@@ -84,7 +92,7 @@ def _quotas(pool: str, place: Scope, rows: Mapping[Scope, Row]) -> Iterator[Limi
         cap = None if row is None else row.payload.get(QUOTAS, {}).get(pool)
         if row is not None and cap is not None:
             origin = f"{TOKEN_POOL_QUOTA} at {scope}, version {row.version}"
-            yield Limit(scope.path, cap, scope.level.value, origin)
+            yield Limit(scope.path, cap, scope.level.value, origin, row.version)
 
 
 def all_limits(pool: str, terms: Terms) -> tuple[Limit, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.in_use import Use
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
-from admin.core.token_pools.definitions import TOKEN_POOL, read_token_pool
+from admin.core.settings.warnings import Warning
+from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, read_token_pool
 from admin.errors import TokensUnreachable
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
@@ -52,6 +53,15 @@ class ChangeableTokenPools(Changeable):
     def change(self, write: RowWrite) -> RowChange:
         stored = self._before.get(write.key.name)
         return row_change(write, stored.payload if stored else None, stored.version if stored else None)
+
+    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterable[Warning]:
+        """Refuse a capacity that the configuration does not allow."""
+        most = self.context.settings.resource_manager.resource_max_quota
+        for write, change in rows:
+            if change.after is not None:
+                with self.draft.collecting_problems(write):
+                    check_quota(change.before, change.after, most)
+        return ()
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Those that hold tokens of a pool; they keep them until they give them back or their leases are over."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sqlalchemy import Connection
 
-from admin.core.token_pools.answers import Allocation, NotHeld, Released, Renewed
+from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.lines import Room, Waiter
@@ -29,6 +29,18 @@ class PoolUsage:
 
 class TokensUnavailable(Exception):
     """The backend cannot be asked now; nothing is granted until it can."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observer:
+    """Who is told what a backend does."""
+
+    answered: Callable[[Iterable[str], Answer], None] = lambda pools, answer: None  #: of claims on pools
+    reclaimed: Callable[[list[Grant]], None] = lambda grants: None  #: of grants whose leases were over
+
+
+#: Tells nobody.
+NOBODY = Observer()
 
 
 class TokenSession(Protocol):

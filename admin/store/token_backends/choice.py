@@ -6,18 +6,20 @@ from importlib.util import find_spec
 
 from admin.core.problems import invalid
 from admin.store.database import Database
-from admin.store.token_backends.base import TokenBackend
+from admin.store.token_backends.base import NOBODY, Observer, TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.noop import NoTokens
 from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
 
 
-def choose_backend(type: str, database: Database, redis: RedisSettings, longest_lease_seconds: float) -> TokenBackend:
+def choose_backend(
+    type: str, database: Database, redis: RedisSettings, longest_lease_seconds: float, observer: Observer = NOBODY
+) -> TokenBackend:
     """The backend of a type; Invalid where its library is not installed."""
     if type == "noop":
         return NoTokens(database.clock)
     if type == "database":
-        return DatabaseTokens(database)
+        return DatabaseTokens(database, observer=observer)
     if find_spec("redis") is None:
         raise invalid("resourcemanager.type", "redis needs its client: run `pip install 'rainbow[redis]'`.")
-    return RedisTokens(lambda: connect(redis), database, longest_lease_seconds=longest_lease_seconds)
+    return RedisTokens(lambda: connect(redis), database, longest_lease_seconds=longest_lease_seconds, observer=observer)

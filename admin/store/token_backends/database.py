@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -11,14 +11,15 @@ from sqlalchemy import Connection
 from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
-from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Ledger
+from admin.core.token_pools.limits import EXECUTION, Terms
 from admin.core.token_pools.lines import Room, in_order
 from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
-from admin.store.token_backends.base import PoolUsage
+from admin.store.token_backends.base import NOBODY, Observer, PoolUsage
 from admin.store.token_tables import TOKEN_POOLS
 
 Operation = Claim | Renewal | Release
@@ -35,11 +36,13 @@ class DatabaseTokens:
         database: Database,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        reclaimed: Callable[[list[Grant]], None] = lambda grants: None,
+        observer: Observer = NOBODY,
+        most_read_whole: int = token_grants.MOST_READ_WHOLE,
     ) -> None:
         self._database = database
         self._monotonic = monotonic
-        self._reclaimed = reclaimed  #: is told of grants whose leases were over
+        self._observer = observer
+        self._most_read_whole = most_read_whole  #: as many grants as are read in place of sums
         self._steadiness = Steadiness()
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
@@ -75,7 +78,8 @@ class DatabaseTokens:
         """Do several operations, one after the other, in a transaction of the caller's."""
         pools = {pool for operation in operations for pool in _pools_of(operation)}
         claims = [operation for operation in operations if isinstance(operation, Claim)]
-        session = self.session(connection, pools, claims)
+        tokens = {operation.token for operation in operations}
+        session = self.session(connection, pools, claims, tokens)
         answers: list[Answer] = []
         for operation in operations:
             match operation:
@@ -88,19 +92,38 @@ class DatabaseTokens:
         session.save()
         return answers
 
-    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> DatabaseSession:
-        """Operations in a transaction of the caller's, which holds the pools from now on."""
+    def session(
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Set[str] | None = None
+    ) -> DatabaseSession:
+        """Operations in a transaction of the caller's, which holds the pools from now on; of some tokens, or of any."""
         heads = token_pools.lock_heads(connection, pools)
-        books = token_grants.books(connection, {name: head.number for name, head in heads.items()})
-        ledger = Ledger(books, self._database.clock(), steady_seconds=self._look())
+        terms = token_pools.terms(connection, claims)
+        bounded = {
+            claim.execution
+            for claim, own in zip(claims, terms, strict=True)
+            if any(limit.level == EXECUTION for each in own.values() for limit in each.limits)
+        }
+        numbers = {name: head.number for name, head in heads.items()}
+        ledger = self._ledger(connection, numbers, tokens, bounded)
         releases = {name: head.releases for name, head in heads.items()}
-        return DatabaseSession(connection, ledger, claims, releases, self._reclaimed)
+        return DatabaseSession(connection, ledger, claims, terms, releases, self._observer)
 
     def finish(self, releases: Sequence[Release]) -> None:
         """Nothing: everything is done when the transaction is committed."""
 
     def probe(self) -> None:
         """Nothing: it answers if the database does."""
+
+    def _ledger(
+        self, connection: Connection, numbers: Mapping[str, int], tokens: Set[str] | None, executions: Set[str]
+    ) -> Ledger:
+        """The books of locked pools, as far as some tokens and executions need them."""
+        now, steady_seconds = self._database.clock(), self._look()
+        if tokens is None or not steady_seconds:  # the clock has jumped, or may have: every deadline is to be checked
+            books = token_grants.books(connection, numbers)
+        else:
+            books = token_grants.books_for(connection, numbers, tokens, executions, now, self._most_read_whole)
+        return Ledger(books, now, steady_seconds=steady_seconds)
 
     def _submit(self, operation: Operation) -> Answer:
         return self._group_commit.submit([operation])[0]
@@ -123,14 +146,15 @@ class DatabaseSession:
         connection: Connection,
         ledger: Ledger,
         claims: Sequence[Claim],
+        terms: Sequence[Mapping[str, Terms]],
         releases: Mapping[str, int],
-        reclaimed: Callable[[list[Grant]], None],
+        observer: Observer,
     ) -> None:
         self.ledger = ledger
         self._before = releases
         self._connection = connection
-        self._reclaimed = reclaimed
-        terms = token_pools.terms(connection, claims)
+        self._observer = observer
+        self._answered: list[tuple[Claim, Allocation]] = []
         self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
         capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
         #: The counts are those of the ledger, and change with it.
@@ -141,7 +165,9 @@ class DatabaseSession:
         return {pool: number + (pool in self.ledger.changes.freed) for pool, number in self._before.items()}
 
     def allocate(self, claim: Claim) -> Allocation:
-        return self.ledger.allocate(claim, self._terms[id(claim)])
+        answer = self.ledger.allocate(claim, self._terms[id(claim)])
+        self._answered.append((claim, answer))
+        return answer
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
         return self.ledger.renew(renewal)
@@ -152,7 +178,9 @@ class DatabaseSession:
     def save(self) -> None:
         token_grants.save(self._connection, self.ledger)
         if self.ledger.changes.reclaimed:
-            self._reclaimed(self.ledger.changes.reclaimed)
+            self._observer.reclaimed(self.ledger.changes.reclaimed)
+        for claim, answer in self._answered:
+            self._observer.answered(claim.amounts, answer)
 
 
 def _pools_of(operation: Operation) -> Iterable[str]:

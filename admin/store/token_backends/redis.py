@@ -37,12 +37,12 @@ from admin.core.token_pools.answers import (
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Grant, Release, Renewal
-from admin.core.token_pools.ledger import RETRY_SECONDS, SOONEST_RETRY_SECONDS, Book
+from admin.core.token_pools.ledger import Book, retry_seconds
 from admin.core.token_pools.limits import Terms, all_limits, buckets_of, never_fits, share_bucket, tightest
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
-from admin.store.token_backends.base import PoolUsage, TokensUnavailable
+from admin.store.token_backends.base import NOBODY, Observer, PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     Client = Redis | RedisCluster
 
 _log = logging.getLogger("rainbow.tokens")
-
+#: What is kept of a pool, in the order of the scripts' keys.
+_PARTS = ("grants", "waiters", "sums", "ends", "order")
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -108,19 +109,24 @@ class RedisTokens:
         longest_lease_seconds: float = 60.0,
         tag: str = TAG,
         monotonic: Callable[[], float] = time.monotonic,
-        reclaimed: Callable[[list[Grant]], None] = lambda grants: None,
+        observer: Observer = NOBODY,
     ) -> None:
         self._database = database
         self._longest_lease_seconds = longest_lease_seconds  #: for which nothing is granted after a restart
         self._tag = tag
         self._monotonic = monotonic
-        self._reclaimed = reclaimed
+        self._observer = observer
         self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
         self.failure: TokensUnavailable | None = None  #: of the last call
         self._client = cache(client)  #: connects when it is needed first, for a cluster must be reachable then
         self._scripts: dict[str, Script] = {}
 
     def allocate(self, claim: Claim) -> Allocation:
+        answer = self._allocate(claim)
+        self._observer.answered(claim.amounts, answer)
+        return answer
+
+    def _allocate(self, claim: Claim) -> Allocation:
         with self._database.reading() as connection:
             [terms] = token_pools.terms(connection, [claim])
         return self.allocate_within(claim, terms)
@@ -142,7 +148,7 @@ class RedisTokens:
                 return too_small
             case "closed":
                 reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
-                return Exhausted(full=(), retry_seconds=_retry_seconds(document["retry"]), reason=reason)
+                return Exhausted(full=(), retry_seconds=retry_seconds(document["retry"] / 1000), reason=reason)
         return _exhausted(claim, terms, document)
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
@@ -229,7 +235,7 @@ class RedisTokens:
         names = sorted(set(pools))
         keys = [f"{{{self._tag}}}:state"]
         for name in names:
-            keys += [f"{{{self._tag}}}:grants:{name}", f"{{{self._tag}}}:waiters:{name}"]
+            keys += [f"{{{self._tag}}}:{part}:{name}" for part in _PARTS]
         begun_at = self._monotonic() * 1000
         expected = {} if self._offset is None else {"expected": int(begun_at + self._offset)}
         grace = int(self._longest_lease_seconds * 1000)
@@ -244,7 +250,7 @@ class RedisTokens:
         self.failure = None
         self._offset = document["now"] - (begun_at + self._monotonic() * 1000) / 2
         if document["reclaimed"]:
-            self._reclaimed([_grant(pool, grant) for pool, grant in document["reclaimed"]])
+            self._observer.reclaimed([_grant(pool, grant) for pool, grant in document["reclaimed"]])
         return document
 
 
@@ -356,16 +362,13 @@ def _exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document) -> 
         for entry in document["full"]
     ]
     waits = claim.wait_seconds > 0
+    place = document["place"] if waits else None
     return Exhausted(
         full=tuple(full),
-        retry_seconds=_retry_seconds(document["retry"]),
-        place=document["place"] if waits else None,
+        retry_seconds=retry_seconds(document["retry"] / 1000, place),
+        place=place,
         waiting=document["waiting"] + waits,
     )
-
-
-def _retry_seconds(milliseconds: float) -> float:
-    return min(RETRY_SECONDS, max(SOONEST_RETRY_SECONDS, milliseconds / 1000))
 
 
 def _not_held(document: Document) -> NotHeld:

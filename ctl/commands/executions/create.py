@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import command
+from ctl.cli.groups import RunCommand, command
 from ctl.cli.options import Option, dry_run_option, option, require_text, text_option
 from ctl.cli.output import Printer
 from ctl.cli.session import Session, local_user
@@ -18,7 +18,6 @@ from ctl.commands.executions.options import execution_id
 from ctl.commands.executions.requests import (
     RUN_FLAGS,
     RUN_PARAMETERS,
-    RunCommand,
     requests_from_flags,
     send_request,
 )

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from ctl.cli.asking import asking_options
-from ctl.cli.groups import REST, Command
 from ctl.cli.options import (
     LAUNCH_PLAN_WORDS,
     Argument,
@@ -29,20 +28,6 @@ from ctl.commands.executions.options import name_argument
 from ctl.files.execution_requests import Request, build_requests
 from ctl.files.retries import MOST_ATTEMPTS, ON_LOST
 from ctl.files.rules import STRATEGIES
-
-
-class RunCommand(Command):
-    """A command that takes the words after `--` as the command to run."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        end = args.index("--") if "--" in args else len(args)
-        ctx.meta[REST] = args[end:]
-        rest = super().parse_args(ctx, args[:end])
-        words = args[end + 1 :]
-        if end < len(args) and not words and not ctx.resilient_parsing:
-            raise click.UsageError("There is no command after --.", ctx)
-        ctx.params["command"] = tuple(words)
-        return rest
 
 
 def _behind_dashes(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:

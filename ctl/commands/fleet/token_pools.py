@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from ctl.cli.lists import typed_choice
 from ctl.cli.options import Option, option
 from ctl.cli.output import Columns, Time
+from ctl.cli.provenance import describe_provenance
+from ctl.cli.scopes import typed_scope
 from ctl.cli.session import Session
+from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.nouns import TOKEN_POOL
+from ctl.client.scopes import Scope
+from ctl.client.times import to_second
 from ctl.commands.fleet.definitions import FleetNoun
 from ctl.commands.fleet.members import DESCRIPTION, commands, with_text
 
@@ -44,6 +54,13 @@ def _caps(pool: Document) -> str:
     return ", ".join(f"{name} {cap}" for name, cap in (pool.get("caps") or {}).items())
 
 
+def _refusals(pool: Document) -> str:
+    """How many claims were refused, by level."""
+    refusals = (pool.get("refusals") or {}).items()
+    counts = ", ".join(f"{level} {count}" for level, count in sorted(refusals))
+    return f"since the admin started, by the level that was full: {counts}" if counts else ""
+
+
 def _place(entry: Document) -> str:
     return "/".join(entry[key] for key in ("project", "domain", "execution") if entry.get(key))
 
@@ -53,7 +70,13 @@ def show_details(session: Session, pool: Document, switched_by: str, defined_by:
     printer = session.printer
     held = f"{pool['used']} of {pool['capacity']} tokens are held, {pool['free']} are free"
     printer.sentence(f"token pool {pool['name']}: {held}; {pool['waiting']} in line")
-    for name, text in (("description", pool.get("description")), ("caps", _caps(pool)), ("defined", defined_by)):
+    facts = {
+        "description": pool.get("description"),
+        "caps": _caps(pool),
+        "refused": _refusals(pool),
+        "defined": defined_by,
+    }
+    for name, text in facts.items():
         if text:
             printer.sentence(f"{name:<14}{text}", indent=" " * 14)
     claim: Columns = {"TOKEN": "token", "AMOUNT": "amount", "FOR": _place, "BY": "holder", "SINCE": Time("since")}
@@ -63,6 +86,100 @@ def show_details(session: Session, pool: Document, switched_by: str, defined_by:
     if pool.get("waiters"):
         printer.line()
         printer.rows(pool["waiters"], {"PLACE": "place", **claim, "PRIORITY": "priority"})
+
+
+def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool:
+    """Print pools, and each again whenever it has changed, until Ctrl-C."""
+    if not flags["watch"]:
+        return False
+    if typed := typed_choice(flags):
+        raise InvalidInput(f"--watch shows every change: leave out {typed}, or --watch.")
+
+    def read() -> dict[str, Document]:
+        client = session.client
+        pools = [client.definition(TOKEN_POOL, name)] if name else client.definitions(TOKEN_POOL)
+        return {str(pool["name"]): pool for pool in pools}
+
+    seen: dict[str, Document] = {}
+    printer, backoff, is_first = session.printer, Backoff(session), True
+    while True:
+        pools = read() if is_first else backoff.call(read)
+        changed = [pool for key, pool in (pools or {}).items() if seen.get(key) != pool]
+        if changed and not printer.stream([f"{TOKEN_POOL}/{pool['name']}" for pool in changed], changed):
+            printer.rows([{**pool, "at": to_second(datetime.now(UTC).isoformat())} for pool in changed], _WATCHED)
+        gone = [] if pools is None else [key for key in seen if key not in pools]
+        for key in gone:
+            printer.note(f"token-pool {key} was deleted.")
+            del seen[key]
+        seen |= pools or {}
+        is_first = False
+        printer = printer.without_headers() if seen else printer
+        sys.stdout.flush()
+        session.sleep(_POLL_SECONDS)
+
+
+def _first_holder(pool: Document) -> str:
+    """Who has held tokens for longest, and how many others."""
+    holders = pool.get("holders") or []
+    if not holders:
+        return ""
+    name = _place(holders[0]) or holders[0].get("token") or "hidden"
+    return f"{name} and {len(holders) - 1} more" if len(holders) > 1 else str(name)
+
+
+#: How often a watched pool is read.
+_POLL_SECONDS = 1.0
+#: Times are absolute: each line stays on the screen while others follow.
+_WATCHED: Columns = {
+    "WHEN": "at",
+    "NAME": "name",
+    "CAPACITY": "capacity",
+    "USED": "used",
+    "FREE": "free",
+    "WAITING": "waiting",
+    "HELD BY": _first_holder,
+}
+
+
+def explain_token_pool(session: Session, flags: Mapping[str, Any]) -> None:
+    """`explain token-pool NAME`: what bounds its tokens, what of it is full, and what set that."""
+    name = flags["workflow"]
+    if name is None:
+        raise InvalidInput("Which token pool? Give its name: `rainbowctl explain token-pool NAME`.")
+    where = Scope(**{key: text for key, text in typed_scope(session, {**flags, "workflow": None}).items() if text})
+    answer = session.client.explain_token_pool(name, where)
+    printer = session.printer
+    if printer.machine_output([f"{TOKEN_POOL}/{name}"], answer):
+        return
+    printer.sentence(str(answer["summary"]))
+    held = f"{answer['used']} of {answer['capacity']} tokens are held, {answer['free']} are free"
+    printer.sentence(f"token pool {name}: {held}; {answer['waiting']} in line")
+    if refused := _refusals(answer):
+        printer.sentence(f"{'refused':<14}{refused}", indent=" " * 14)
+    printer.line()
+    origin: Columns = {"ORIGIN": "origin"} if printer.is_wide else {}
+    columns: Columns = {
+        "LEVEL": "level",
+        "FOR": lambda limit: _limit_place(limit) or "everybody",
+        "CAP": "cap",
+        "USED": "used",
+        "FREE": lambda limit: "full" if limit["full"] else limit["free"],
+        **origin,
+        "SET BY": lambda limit: describe_provenance(
+            printer, limit.get("provenance") or {"revision": limit["version"], "kept": False}
+        ),
+    }
+    printer.rows(answer["limits"], columns)
+    if answer.get("left_out"):
+        printer.note(f"{answer['left_out']} more limits are not shown: -p and -d choose.")
+
+
+def _limit_place(limit: Document) -> str:
+    keys = ("project", "domain", "workflow", "launch_plan", "execution")
+    named = [(key, limit[key]) for key in keys if limit.get(key)]
+    if [key for key, _name in named] == ["domain"]:
+        return f"domain {named[0][1]}"
+    return "/".join(str(name) for _key, name in named)
 
 
 get_token_pool, create_token_pool, update_token_pool, delete_token_pool = commands(
@@ -79,8 +196,14 @@ get_token_pool, create_token_pool, update_token_pool, delete_token_pool = comman
         parameters=_PARAMETERS,
         set=_set,
         details=show_details,
+        view_parameters=[Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")],
+        view=_watch,
         examples={
-            "get": ["rainbowctl get token-pool", "rainbowctl get token-pool hive -o yaml"],
+            "get": [
+                "rainbowctl get token-pool",
+                "rainbowctl get token-pool hive -o yaml",
+                "rainbowctl get token-pool hive --watch",
+            ],
             "create": ["rainbowctl create token-pool hive --capacity 100 --projectCap 20 --executionCap 2"],
             "update": ["rainbowctl update token-pool hive --capacity 50 -m 'half of the servers are down'"],
             "delete": ["rainbowctl delete token-pool hive", "rainbowctl delete token-pool hive --force"],

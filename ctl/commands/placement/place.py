@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import command
+from ctl.cli.groups import RunCommand, command
 from ctl.cli.options import Option, assumed_files_option, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -14,7 +14,7 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
 from ctl.commands.changes.documents import read, stale_documents
 from ctl.commands.executions.explain import print_explanation, show_why_not
-from ctl.commands.executions.requests import RUN_PARAMETERS, RunCommand, requests_from_flags, send_request
+from ctl.commands.executions.requests import RUN_PARAMETERS, requests_from_flags, send_request
 from ctl.files.execution_requests import Request
 from ctl.files.proposals import Proposal
 

@@ -505,6 +505,7 @@ def test_pools_take_every_field_that_stored_ones_have(tmp_path: Path) -> None:
 def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) -> None:
     manager = load_settings().resource_manager
     assert (manager.type, manager.host_paths, manager.longest_lease_seconds) == ("database", (), 60)
+    assert manager.resource_max_quota == 1000
     text = "resourcemanager: {type: redis, redis: {hostPaths: [a:1, b:2], hostKey: secret, maxRetries: 3}}"
     settings = load(tmp_path, text)
     manager = settings.resource_manager
@@ -512,6 +513,9 @@ def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) 
     assert settings.shown_values["resourcemanager.redis.hostKey"] == "hidden"
     one = load(tmp_path, "resourcemanager: {type: redis}", {"RAINBOW_RESOURCEMANAGER_REDIS_HOST_PATH": "a:1"})
     assert one.resource_manager.host_paths == ("a:1",)
+    flyte = load(tmp_path, "resourcemanager: {type: redis, resourceMaxQuota: 100, redis: {hostPaths: [foo]}}")
+    manager = flyte.resource_manager
+    assert (manager.resource_max_quota, manager.host_paths) == (100, ("foo:6379",))
 
 
 @pytest.mark.parametrize(
@@ -519,7 +523,13 @@ def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) 
     [
         ("resourcemanager: {type: etcd}", "resourcemanager.type"),
         ("resourcemanager: {type: redis}", "resourcemanager.redis.hostPaths"),
-        ("resourcemanager: {redis: {hostPaths: [redis]}}", "resourcemanager.redis.hostPaths"),
+        ("resourcemanager: {redis: {hostPaths: ['redis:port']}}", "resourcemanager.redis.hostPaths"),
+        ("resourcemanager: {redis: {hostPaths: [':6379']}}", "resourcemanager.redis.hostPaths"),
+        ("resourcemanager: {redis: {hostPath: 'redis:65536'}}", "resourcemanager.redis.hostPaths"),
+        ("resourcemanager: {redis: {hostKey: [a]}}", "resourcemanager.redis.hostKey"),
+        ("resourcemanager: {redis: {maxRetries: 1.5}}", "resourcemanager.redis.maxRetries"),
+        ("resourcemanager: {resourceMaxQuota: 0}", "resourcemanager.resourceMaxQuota"),
+        ("resourcemanager: {resourceMaxQuota: many}", "resourcemanager.resourceMaxQuota"),
         ("resourcemanager: {redis: {hostPath: 'a:1', hostPaths: ['b:1']}}", "resourcemanager.redis.hostPath"),
         ("resourcemanager: {redis: {maxRetries: -1}}", "resourcemanager.redis.maxRetries"),
     ],

@@ -1,5 +1,7 @@
 -- Grants a claim, or says what is full.
 
+local MOST_LOOKED_AT = 500
+
 local function room_of(pool)
   return { capacity = request.terms[pool].capacity, used = books[pool].used, taken = {}, reserved = false }
 end
@@ -148,32 +150,30 @@ local function grant_all()
       granted = now, expires = now + request.lease,
     }
     grants[pool] = grant
-    store_grant(books[pool], grant)
+    add_grant(books[pool], grant)
   end
   return answer({ status = 'granted', grants = grants })
 end
 
+-- The largest and oldest holders in a bucket; of one that few of very many count in, maybe not all of them.
 local function holders_of(book, bucket)
-  local holders = {}
-  for _, grant in pairs(book.grants) do
-    for _, other in ipairs(grant.buckets) do
-      if other == bucket then
-        holders[#holders + 1] = grant
-        break
+  local largest, from = {}, 0
+  while #largest < request.most_holders and from < MOST_LOOKED_AT do
+    local members = redis.call('ZRANGE', book.order_key, from, from + 99)
+    for _, member in ipairs(members) do
+      local grant = book.grants[string.sub(member, 21)]
+      for _, other in ipairs(grant.buckets) do
+        if other == bucket and #largest < request.most_holders then
+          largest[#largest + 1] = grant
+        end
       end
     end
-  end
-  table.sort(holders, function(left, right)
-    if left.amount ~= right.amount then
-      return left.amount > right.amount
+    if #members < 100 then
+      break
     end
-    return tonumber(left.number) < tonumber(right.number)
-  end)
-  local largest = {}
-  for position = 1, math.min(#holders, request.most_holders) do
-    largest[position] = holders[position]
+    from = from + 100
   end
-  return largest, #holders
+  return largest, tonumber(redis.call('HGET', book.sums_key, COUNT .. bucket) or 0)
 end
 
 local function full_in(pool, served, full)
@@ -205,8 +205,9 @@ local function wait(waiter, is_waiting, others, served)
   local rooms, full, place, soonest = new_rooms(), {}, 1, nil
   for _, pool in ipairs(request.pools) do
     full_in(pool, served[pool], full)
-    for _, grant in pairs(books[pool].grants) do
-      soonest = math.min(soonest or grant.expires, grant.expires)
+    local first = redis.call('ZRANGE', books[pool].ends_key, 0, 0, 'WITHSCORES')[2]
+    if first then
+      soonest = math.min(soonest or tonumber(first), tonumber(first))
     end
   end
   for _, other in ipairs(others) do

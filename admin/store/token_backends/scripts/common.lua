@@ -1,5 +1,6 @@
 -- What the scripts share: the state of some pools at one time. The rules are those of admin/core/token_pools.
--- KEYS: the state of all pools; then for each pool its grants and its waiters, each by token.
+-- KEYS: the state of all pools; then for each pool its grants and its waiters, each by token; the sums of its grants by
+-- bucket; when they end; and their order.
 -- ARGV: the operation as JSON. Numbers of grants and shares have more digits than JSON keeps here, so they are texts.
 
 local request = cjson.decode(ARGV[1])
@@ -7,6 +8,7 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local JUMP = 1000
 local WHOLE_POOL = '///'
+local COUNT = '#' -- before a bucket: how many grants count in it; no bucket begins so
 local reclaimed = {}
 
 local state = {}
@@ -18,12 +20,15 @@ do
     known[3], known[4] = now + request.grace, now
     redis.call('HSET', KEYS[1], 'epoch', known[1] or now, 'run_id', run_id, 'grants_from', known[3],
       'steady_since', now)
+    state.may_have_jumped = true
   elseif request.expected and math.abs(now - request.expected) > JUMP then
     known[4] = now
+    state.may_have_jumped = true
     redis.call('HSET', KEYS[1], 'steady_since', now)
   end
   state.grants_from, state.number = tonumber(known[3]), tonumber(known[5] or 0)
   state.steady = request.expected and now - tonumber(known[4]) or 0
+  state.may_have_jumped = state.may_have_jumped or not request.expected
 end
 
 local function next_number()
@@ -36,31 +41,100 @@ end
 
 local books = {}
 
-local function count(book, grant, amount)
+-- Beside the grants of a pool stand sums of them, so that no operation reads more of them than it is about:
+-- how many tokens and grants count in each bucket, when each ends, and the largest and oldest first.
+local function count(book, grant, sign)
   for _, bucket in ipairs(grant.buckets) do
-    book.used[bucket] = (book.used[bucket] or 0) + amount
+    book.used[bucket] = redis.call('HINCRBY', book.sums_key, bucket, sign * grant.amount)
+    redis.call('HINCRBY', book.sums_key, COUNT .. bucket, sign)
   end
+end
+
+local function order_of(grant)
+  return string.format('%020.0f', tonumber(grant.number)) .. grant.token
 end
 
 local function store_grant(book, grant)
   redis.call('HSET', book.grants_key, grant.token, cjson.encode(grant))
+  redis.call('ZADD', book.ends_key, grant.expires, grant.token)
+  rawset(book.grants, grant.token, grant)
+end
+
+local function add_grant(book, grant)
+  store_grant(book, grant)
+  redis.call('ZADD', book.order_key, -grant.amount, order_of(grant))
+  count(book, grant, 1)
+end
+
+local function remove_grant(book, grant)
+  redis.call('HDEL', book.grants_key, grant.token)
+  redis.call('ZREM', book.ends_key, grant.token)
+  redis.call('ZREM', book.order_key, order_of(grant))
+  rawset(book.grants, grant.token, false)
+  count(book, grant, -1)
+  for _, bucket in ipairs(grant.buckets) do
+    if redis.call('HGET', book.sums_key, COUNT .. bucket) == '0' then
+      redis.call('HDEL', book.sums_key, bucket, COUNT .. bucket)
+    end
+  end
+end
+
+local function all_grants(book)
+  local grants = {}
+  for position, text in ipairs(redis.call('HVALS', book.grants_key)) do
+    grants[position] = cjson.decode(text)
+  end
+  return grants
+end
+
+-- Where a key was lost, and where the clock may have jumped: everything anew from the grants themselves.
+local function rebuild(book)
+  local grants = all_grants(book)
+  redis.call('DEL', book.sums_key, book.ends_key, book.order_key)
+  for _, grant in ipairs(grants) do
+    if grant.expires > now + grant.lease + 5000 then -- stored before the clock went back
+      grant.expires = now + grant.lease
+    end
+    add_grant(book, grant)
+  end
+end
+
+local function is_whole(book)
+  local number = redis.call('HLEN', book.grants_key)
+  return number == redis.call('ZCARD', book.ends_key) and number == redis.call('ZCARD', book.order_key)
+    and number == tonumber(redis.call('HGET', book.sums_key, COUNT .. WHOLE_POOL) or 0)
+end
+
+local function read_one(book)
+  setmetatable(book.grants, { __index = function(grants, token)
+    local text = redis.call('HGET', book.grants_key, token)
+    local grant = text and cjson.decode(text) or false
+    rawset(grants, token, grant)
+    return grant
+  end })
+  setmetatable(book.used, { __index = function(used, bucket)
+    local sum = tonumber(redis.call('HGET', book.sums_key, bucket) or 0)
+    rawset(used, bucket, sum)
+    return sum
+  end })
 end
 
 for position, pool in ipairs(request.pools) do
-  local book = { grants_key = KEYS[2 * position], waiters_key = KEYS[2 * position + 1], grants = {}, waiters = {}, used = {} }
+  local key = 5 * position - 3
+  local book = {
+    grants_key = KEYS[key], waiters_key = KEYS[key + 1], sums_key = KEYS[key + 2], ends_key = KEYS[key + 3],
+    order_key = KEYS[key + 4], grants = {}, waiters = {}, used = {},
+  }
   books[pool] = book
-  for _, text in ipairs(redis.call('HVALS', book.grants_key)) do
-    local grant = cjson.decode(text)
-    if grant.expires > now + grant.lease + 5000 then -- stored before the clock went back
-      grant.expires = now + grant.lease
-      store_grant(book, grant)
-    end
-    if grant.expires <= now and state.steady >= grant.lease then
-      redis.call('HDEL', book.grants_key, grant.token)
+  read_one(book)
+  if state.may_have_jumped or not is_whole(book) then
+    rebuild(book)
+  end
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', book.ends_key, '-inf', now)) do
+    local grant = book.grants[token]
+    if grant and state.steady >= grant.lease then
+      remove_grant(book, grant)
       reclaimed[#reclaimed + 1] = { pool, grant }
-    else
-      book.grants[grant.token] = grant
-      count(book, grant, grant.amount)
     end
   end
   for _, text in ipairs(redis.call('HVALS', book.waiters_key)) do

@@ -24,6 +24,6 @@ if request.number then
   end
 end
 for _, pool in ipairs(request.pools) do
-  redis.call('HDEL', books[pool].grants_key, request.token)
+  remove_grant(books[pool], held[pool])
 end
 return answer({ status = 'released', grants = held })

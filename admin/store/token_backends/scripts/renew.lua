@@ -16,7 +16,9 @@ local others, current = other_numbers(held)
 if #others > 0 then
   return answer({ status = 'missing', pools = others, current = current })
 end
+local lost = {}
 for _, pool in ipairs(missing) do
+  lost[pool] = true
   held[pool] = {
     token = request.token, number = request.number, amount = request.amounts[pool], place = request.place,
     execution = request.execution, holder = request.holder, buckets = request.buckets, lease = request.lease,
@@ -25,6 +27,10 @@ for _, pool in ipairs(missing) do
 end
 for pool, grant in pairs(held) do
   grant.expires = now + grant.lease
-  store_grant(books[pool], grant)
+  if lost[pool] then
+    add_grant(books[pool], grant)
+  else
+    store_grant(books[pool], grant)
+  end
 end
 return answer({ status = 'renewed', grants = held })

@@ -2,10 +2,7 @@
 
 local found = {}
 for _, pool in ipairs(request.pools) do
-  local grants, waiters = {}, {}
-  for _, grant in pairs(books[pool].grants) do
-    grants[#grants + 1] = grant
-  end
+  local grants, waiters = all_grants(books[pool]), {}
   for _, waiter in pairs(books[pool].waiters) do
     waiters[#waiters + 1] = waiter
   end
