@@ -177,6 +177,12 @@ class TooManyRequests(RainbowError, name="too_many_requests", status=429, code=8
     retry_after = 1
 
 
+class QuotaExceeded(RainbowError, name="quota_exceeded", status=429, code=8):
+    """A quota has no room for another execution. Nothing was created; try again when fewer wait."""
+
+    retry_after = 10
+
+
 class Unauthenticated(RainbowError, name="unauthenticated", status=401, code=16):
     """This admin needs a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from admin.configuration import Settings
+from admin.core.executions.quotas import FullQuota
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.fleet.silence import Watch
 from admin.core.graph.backends import MemoryBackend
@@ -54,7 +55,7 @@ class Context:
     rate_limiter: RateLimiter
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
-    creations: GroupCommit[Creation, Outcome]
+    creations: GroupCommit[Creation, Outcome | FullQuota]
     changes: GroupCommit[Any, Any]  #: of `ChangeRequest`s, which know the context and so cannot be known here
     write_probe: WriteProbe
     tokens: TokenBackend

@@ -13,6 +13,7 @@ from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan, parameters_of
+from admin.core.executions.quotas import check_fits
 from admin.core.executions.spec import requested_strategy
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
@@ -51,6 +52,7 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     resolved = find_launch(view.catalog, request.run)
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
+    check_fits(effective.quotas, run_plan.workload.demand, resolved.launch.job_path)
     usable, may_override = view.rights(request)
     check_route(
         effective,

@@ -211,7 +211,7 @@ class Ledger:
             execution=claim.execution,
             holder=claim.holder,
             priority=claim.priority,
-            weight=claim.weight,
+            weight=claim.weight * next(terms[pool].weight for pool in claim.amounts),
             since=before.since if before else self.now,
             wait_seconds=claim.wait_seconds,
             expires_at=self.now + timedelta(seconds=claim.wait_seconds),

@@ -9,9 +9,12 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.definitions import NO_CAPS, Caps, TokenPool
 
-#: The kind of the rows that bound tokens at and below their scopes, and the field of their payload, by pool.
+#: The kind of the rows that bound tokens at and below their scopes, and the fields of their payload: the quotas, by
+#: pool, and how much a project's share counts in the line.
 TOKEN_POOL_QUOTA = "TOKEN_POOL_QUOTA"
-QUOTAS = "pools"
+QUOTAS, WEIGHT = "pools", "weight"
+#: The weight of a project for which none is set.
+USUAL_WEIGHT = 1.0
 
 #: The level of a pool's whole capacity.
 POOL = "pool"
@@ -28,6 +31,7 @@ class Limit(NamedTuple):
     cap: int
     level: str  #: pool, project, namespace or execution; of a quota the level of its row
     origin: str  #: what sets it, for messages
+    version: int | None = None  #: of the row that sets it
 
 
 class Terms(NamedTuple):
@@ -35,6 +39,7 @@ class Terms(NamedTuple):
 
     capacity: int
     limits: tuple[Limit, ...] = ()
+    weight: float = USUAL_WEIGHT  #: of the project, by which its share is compared with those of others
 
 
 def share_bucket(place: Scope) -> str:
@@ -64,7 +69,7 @@ def terms_of(
         *_quotas(pool.name, place, rows),
         *_caps(constraints, place, execution, "the constraints of the request"),
     )
-    return Terms(pool.capacity, limits)
+    return Terms(pool.capacity, limits, weight_at(place, rows))
 
 
 def _caps(caps: Caps, place: Scope, execution: str, origin: str) -> Iterator[Limit]:
@@ -84,7 +89,17 @@ def _quotas(pool: str, place: Scope, rows: Mapping[Scope, Row]) -> Iterator[Limi
         cap = None if row is None else row.payload.get(QUOTAS, {}).get(pool)
         if row is not None and cap is not None:
             origin = f"{TOKEN_POOL_QUOTA} at {scope}, version {row.version}"
-            yield Limit(scope.path, cap, scope.level.value, origin)
+            yield Limit(scope.path, cap, scope.level.value, origin, row.version)
+
+
+def weight_at(place: Scope, rows: Mapping[Scope, Row]) -> float:
+    """How much the share of a place's project counts in the line, by the most specific row that says so."""
+    weight: float | None = None
+    for scope in place.chain():
+        row = rows.get(scope)
+        if row is not None and WEIGHT in row.payload:
+            weight = row.payload[WEIGHT]  # null unsets what broader rows say
+    return USUAL_WEIGHT if weight is None else float(weight)
 
 
 def all_limits(pool: str, terms: Terms) -> tuple[Limit, ...]:

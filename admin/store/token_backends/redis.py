@@ -32,7 +32,15 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.ledger import RETRY_SECONDS, SOONEST_RETRY_SECONDS, Book
-from admin.core.token_pools.limits import Terms, all_limits, buckets_of, never_fits, share_bucket, tightest
+from admin.core.token_pools.limits import (
+    USUAL_WEIGHT,
+    Terms,
+    all_limits,
+    buckets_of,
+    never_fits,
+    share_bucket,
+    tightest,
+)
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
 from admin.store import token_pools
 from admin.store.database import Database
@@ -237,7 +245,7 @@ def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
         **_place_document(claim.place, claim.execution, claim.holder),
         "share_bucket": share_bucket(claim.place),
         "priority": claim.priority,
-        "weight": claim.weight,
+        "weight": claim.weight * next((own.weight for own in terms.values()), USUAL_WEIGHT),
         "wait": int(claim.wait_seconds * 1000),
         "most_holders": MOST_HOLDERS,
     }
