@@ -71,10 +71,8 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     # Offers whose answer never reached the agent, and what it is asked about.
     answers = [exchange.answer for exchange in exchanges]
     leases.add_details(connection, [lease for answer in answers for lease in [*answer.leases, *answer.questions]])
-    changed: list[LeasedExecution] = []
-    for exchange in exchanges:
-        offer(exchange, connection, now)
-        changed += [*exchange.leased.values(), *exchange.answer.leases]
+    offer(exchanges, connection, now)
+    changed = [lease for exchange in exchanges for lease in [*exchange.leased.values(), *exchange.answer.leases]]
     ask_for_bids(exchanges, connection, now)
     leases.save(connection, changed)
     finished = [execution for exchange in exchanges for execution in exchange.answer.finished]
@@ -85,7 +83,8 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     idle = [exchange for exchange in exchanges if exchange.request.wait_seconds > 0 and not exchange.answer.has_news]
     times = leases.next_not_before(connection, [exchange.request.cluster for exchange in idle], now)
     for exchange in idle:
-        exchange.answer.next_at = times.get(exchange.request.cluster)
+        next_times = [exchange.answer.next_at, times.get(exchange.request.cluster)]
+        exchange.answer.next_at = min((time for time in next_times if time is not None), default=None)
 
 
 def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now: datetime) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
@@ -10,6 +11,7 @@ from typing import Any
 from admin.core.executions.reports import Reporter
 from admin.core.fleet.clusters import SILENT, ClusterState
 from admin.core.placement.bid_reports import BidReport
+from admin.core.token_pools.grants import Release
 from admin.services.context import Context
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report, Reported
@@ -79,7 +81,9 @@ class SyncResult(Reported):
     state: ClusterState
     enabled: bool = True
     is_permission: bool = False  #: whether the agent may start something that it might not before
-    next_at: datetime | None = None  #: when the next attempt that backs off may start
+    next_at: datetime | None = None  #: when the next attempt that backs off may start, or tokens may come free
+    watched: Mapping[str, int] = field(default_factory=dict)  #: token pools that its executions wait for, as `Waiter`
+    pending: list[Release] = field(default_factory=list)  #: tokens to be given back once this is committed
     pause_seconds: float = 0  #: how long the agent should pause, where there was no thread to wait in
 
     @property
@@ -102,6 +106,7 @@ class Exchange:
     context: Context
     request: Sync
     locks: frozenset[Lock] = frozenset()
+    claimed: list[Release] = field(default_factory=list)  #: tokens to be given back if nothing of it is committed
     failure: Exception | None = None  #: why it was not handled; nothing is written for it then
     before: ClusterState = field(init=False)
     changes_fleet: bool = False

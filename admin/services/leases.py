@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -19,21 +20,34 @@ from admin.core.executions.attempts import (
 )
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.reports import is_same, may_disown
+from admin.services.admissions import Opening, admit, needs_admission
 from admin.services.creator_rights import creator_of, current_rights, usable_by
 from admin.services.exchanges import Exchange
 from admin.store import leases
 from admin.store.leases import LeasedExecution
 
+#: Finds what a cluster may have next, at most so many.
+Find = Callable[..., list[LeasedExecution]]
 #: Executions that are looked at together where some creators may not use the cluster.
 _BATCH = 500
+#: Executions that are looked at together where some wait for tokens or quotas.
+_MOST_CANDIDATES = 500
 #: Of how many attempts that an agent is to end it is remembered that it was told so.
 _MOST_ENDING = 1000
 #: A lease is renewed only after this part of its duration: agents end their work much before it expires.
 _RENEW_AFTER = 1 / 60
 
 
-def offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
-    """Offer new work to a cluster that takes some and wants more, of creators who may use it now."""
+def offer(exchanges: Sequence[Exchange], connection: Connection, now: datetime) -> None:
+    """Offer new work to the clusters that take some and want more, of creators who may use them now."""
+    for exchange in exchanges:
+        _offer_again(exchange, connection, now)
+    openings = [opening for exchange in exchanges if (opening := _open(exchange, connection, now)) is not None]
+    admit(exchanges, openings, connection, now)
+
+
+def _offer_again(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Offer anew what its agent was offered and never heard of, unless its creator may not use the cluster any more."""
     answer = exchange.answer
     expires_at = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
     if answer.leases:  # whose offers never arrived
@@ -41,26 +55,39 @@ def offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
         for lease, reason in _forbidden(exchange, connection, answer.leases).items():
             lease.apply(requeue(lease, reason, stays=False), now)
             answer.leases.remove(lease)
-    room = exchange.request.want - len(answer.leases)
-    if answer.takes_work and room > 0 and not exchange.restoration.is_waiting:
-        answer.leases += _find_permitted(exchange, connection, now, room)
     for lease in answer.leases:
         lease.set(lease_expires_at=expires_at)
 
 
-def _find_permitted(exchange: Exchange, connection: Connection, now: datetime, room: int) -> list[LeasedExecution]:
+def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening | None:
+    """The room that a cluster has, and what it may have next; None where it gets nothing new."""
+    answer = exchange.answer
+    room = exchange.request.want - len(answer.leases)
+    if not answer.takes_work or room <= 0 or exchange.restoration.is_waiting:
+        return None
+    offered = _permitted(exchange, connection, now, room, partial(leases.offered, connection))
+    if not needs_admission(exchange.context, offered):
+        return Opening(exchange=exchange, room=room, candidates=offered[:room])
+    find = partial(leases.candidates, connection, room=room)
+    candidates = _permitted(exchange, connection, now, _MOST_CANDIDATES, find)
+    return Opening(exchange=exchange, room=room, candidates=candidates, is_open=False)
+
+
+def _permitted(
+    exchange: Exchange, connection: Connection, now: datetime, most: int, find: Find
+) -> list[LeasedExecution]:
     """What a cluster may have next; what its creator may not use any more is kept from it and decided again."""
-    limit = room
+    limit = most
     while True:
-        offered = leases.offered(connection, exchange.request.cluster, now, limit)
-        forbidden = _forbidden(exchange, connection, offered)
+        found = find(cluster=exchange.request.cluster, now=now, limit=limit)
+        forbidden = _forbidden(exchange, connection, found)
         for lease, reason in forbidden.items():
             lease.apply(withhold(reason), now)
         leases.save(connection, forbidden)
-        permitted = [lease for lease in offered if lease not in forbidden]
-        if not forbidden or len(permitted) >= room:
-            return permitted[:room]
-        limit = max(room, _BATCH)  # there may be many such, one after the other
+        permitted = [lease for lease in found if lease not in forbidden]
+        if not forbidden or len(permitted) >= most:
+            return permitted[:most]
+        limit = max(most, _BATCH)  # there may be many such, one after the other
 
 
 def _forbidden(

@@ -126,6 +126,7 @@ class Preparation:
             **executions.demand_columns(run_plan.workload.demand),
             "exclusive": run_plan.workload.exclusive,
             "asks": run_plan.workload.asks,
+            "token_pools": run_plan.token_pools,
         }
 
     def _template(self, run: RunRequest, queue: str | None) -> Template:

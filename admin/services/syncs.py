@@ -49,6 +49,7 @@ def _wait(context: Context, request: Sync, waiter: Waiter, slot: WaitSlot, deadl
         if not slot.take():
             return replace(answer, pause_seconds=context.settings.agents.retry_seconds)
         last_sync_at = answer.state.last_sync_at
+        waiter.watched = answer.watched
         is_woken = waiter.wait(_remaining(context, answer, deadline), last_sync_at)
         if not is_woken and context.monotonic() >= deadline:
             break
@@ -78,10 +79,17 @@ def _exchange(context: Context, request: Sync) -> SyncResult:
     It begins without the locks that few syncs need; where one is missing, it is begun again with it.
     """
     locks: frozenset[Lock] = frozenset()
+    context.tokens.probe()
     while True:
-        result = context.database.write(exchange_all, Exchange(context=context, request=request, locks=locks))
+        exchange = Exchange(context=context, request=request, locks=locks)
+        try:
+            result = context.database.write(exchange_all, exchange)
+        except SQLAlchemyError:
+            context.tokens.finish(exchange.claimed)
+            raise
         if isinstance(result, SyncResult):
             result.count(context.clock())
+            context.tokens.finish(result.pending)
             if result.complete_rounds:
                 _decide_rounds(context, result.complete_rounds)
             return result

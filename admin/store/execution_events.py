@@ -85,6 +85,8 @@ REFUSED = "REFUSED"
 CONFIRMED = "CONFIRMED"
 #: The type of the event of an agent that has an attempt no longer and has not reported the end of its job.
 DROPPED = "DROPPED"
+#: The events of an attempt that got tokens, and of one whose tokens came back though it may still run.
+TOKENS_GRANTED, TOKENS_LOST = "TOKENS_GRANTED", "TOKENS_LOST"
 #: The types of the events by which somebody ends an execution; an agent's report of the end is by nobody.
 _ABORTS = (Phase.ABORTING.value, Phase.ABORTED.value)
 #: Executions whose records are read at once, and the newest records of these that are.

@@ -88,6 +88,8 @@ executions = Table(
     Column("phase_since", UtcDateTime),  # None while it has the phase that it was created in
     Column("limit_scope", Text),  # the scope whose limit ended it; None where none did or that is not known
     Column("unconfirmed", Boolean, nullable=False, server_default=false()),  # it was ended without its agent
+    Column("token_pools", Text),  # JSON: how many tokens of which pools it needs while it runs; NULL for none
+    Column("token_number", BigInteger),  # of the grant that its attempt holds
     UniqueConstraint("project", "domain", "name"),
 )
 _columns = executions.c
@@ -126,6 +128,7 @@ _index("unfinished", _columns.phase, _columns.id, where="finished_at IS NULL")
 _index("unplaced", _columns.phase, _columns.reason, _columns.id, where="phase = 'QUEUED' AND cluster IS NULL")
 _index("deadline", _columns.queue_deadline, where=f"{IN_QUEUE} AND queue_deadline IS NOT NULL")
 _index("silent", _columns.silent_since, where="silent_since IS NOT NULL")
+_index("needing_tokens", _columns.cluster, _columns.id, where="token_pools IS NOT NULL AND finished_at IS NULL")
 _index("backing_off", _columns.cluster, _columns.not_before, where=f"{IN_QUEUE} AND not_before IS NOT NULL")
 
 #: No foreign key, as in decisions: it would look every execution up once more. A transaction that adds an event holds

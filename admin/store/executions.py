@@ -100,6 +100,7 @@ class Execution(NamedTuple):
     events: int
     tier: int
     priority: int
+    token_pools: str | None  #: JSON: how many tokens of which pools it needs while it runs; None for none
     abort_cause: str | None = None
     abort_principal: str | None = None
     abort_author: str | None = None  #: who ended it, proven
@@ -120,6 +121,7 @@ class Execution(NamedTuple):
     phase_since: datetime | None = None  #: None while it has the phase that it was created in
     limit_scope: str | None = None  #: the scope whose limit ended it
     unconfirmed: bool = False  #: whether it was ended without its agent, which has not told the end of its job since
+    token_number: int | None = None  #: of the grant that its attempt holds
 
     @property
     def key(self) -> ExecutionId:

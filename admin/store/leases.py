@@ -13,7 +13,9 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import Change, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS
+from admin.core.executions.tokens import attempt_token
 from admin.core.provenance import Actor
+from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events, columns_of
 from admin.store.execution_fields import on_lost_of
@@ -53,6 +55,12 @@ class LeasedExecution:
     unstarted: int  #: attempts that were given back before they began
     native_id: str | None
     unconfirmed: bool  #: whether it was ended without its agent, which has not told the end of its job since
+    tier: int
+    priority: int
+    token_pools: str | None  #: JSON: how many tokens of which pools it needs while it runs; None for none
+    token_number: int | None  #: of the grant that its attempt holds
+    workflow: str
+    launch_plan: str
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
     nodes: list[str] | None  #: the same
@@ -61,17 +69,39 @@ class LeasedExecution:
     created_use: str | None
     route_kind: str
     route_name: str
-    workflow: str
-    launch_plan: str
+    demand_cpu: int
+    demand_memory: int
+    demand_gpu: int
 
     def __init__(self, names: Iterable[str], values: Iterable[object]) -> None:
         self.__dict__.update(zip(names, values, strict=True))
         self._changed: dict[str, object] = {}
+        self._loaded_attempt = self.attempt
         self._new_events: list[Event] = []
 
     @property
     def key(self) -> ExecutionId:
         return ExecutionId(self.project, self.domain, self.name)
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that its settings were resolved at."""
+        return Scope(self.domain, self.project, self.workflow, self.launch_plan)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it has in common with others that wait for the same as it does; the columns of `_KIND`."""
+        return (self.scope, self.token_pools, self.demand_cpu, self.demand_memory, self.demand_gpu)
+
+    @property
+    def held_token(self) -> str:
+        """By what name the attempt that it had when it was read holds tokens, or waits for some."""
+        return attempt_token(self.uid, self._loaded_attempt)
+
+    @property
+    def is_renewed(self) -> bool:
+        """Whether its lease was given or renewed by this transaction."""
+        return self._changed.get("lease_expires_at") is not None
 
     @property
     def time_limit_seconds(self) -> float | None:
@@ -129,12 +159,13 @@ class CurrentAttempt(NamedTuple):
 # Built once: building a query takes longer than executing it, and every sync needs several.
 _KEY = (_columns.project, _columns.domain, _columns.name)
 _DETAILS = (_columns.content, _columns.avoid, _columns.nodes)
-#: What says which clusters the creator may use.
+#: What says which clusters the creator may use, and what an execution takes of quotas.
 _CREATOR = tuple(
     _columns[name]
     for name in (
         *("created_by", "created_proof", "created_use"),
-        *("route_kind", "route_name", "workflow", "launch_plan"),
+        *("route_kind", "route_name"),
+        *("demand_cpu", "demand_memory", "demand_gpu"),
     )
 )
 _LEASE_COLUMNS = [
@@ -179,6 +210,37 @@ _SELECT_OFFERED = (
     select(*_LEASE_COLUMNS, _columns.content, *_CREATOR)
     .where(*UNLEASED, _of_cluster, MAY_START)
     .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+#: Executions that are alike for whoever admits them: what keeps the first of them waiting keeps the others too.
+_KIND = tuple(
+    _columns[name]
+    for name in (
+        *("project", "domain", "workflow", "launch_plan"),
+        *("token_pools", "demand_cpu", "demand_memory", "demand_gpu"),
+    )
+)
+_position = func.row_number().over(partition_by=_KIND, order_by=(_columns.tier, _columns.priority.desc(), _columns.id))
+_numbered = (
+    select(_columns.id, _position.label("position")).where(*UNLEASED, _of_cluster, MAY_START).subquery("numbered")
+)
+_SELECT_CANDIDATES = (
+    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR)
+    .where(
+        *UNLEASED,
+        _of_cluster,
+        MAY_START,
+        _columns.id.in_(select(_numbered.c.id).where(_numbered.c.position <= bindparam("room"))),
+    )
+    .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True, of=executions)
+)
+_SELECT_NOT_TOLD = (
+    select(*_LEASE_COLUMNS)
+    .where(*UNLEASED, _of_cluster, MAY_START, _columns.token_pools.is_not(None), _columns.reason != bindparam("reason"))
+    .order_by(_columns.id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
 )
@@ -228,6 +290,16 @@ def save(connection: Connection, changed: Iterable[LeasedExecution]) -> None:
 def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
     """What a cluster may have next, by tier, priority and age; rows that other transactions lock are skipped."""
     return _leased(connection, _SELECT_OFFERED, cluster=cluster, now=now, most=limit)
+
+
+def candidates(connection: Connection, cluster: str, now: datetime, room: int, limit: int) -> list[LeasedExecution]:
+    """The first of each kind of executions that a cluster may have next, as many of each as it has room for."""
+    return _leased(connection, _SELECT_CANDIDATES, cluster=cluster, now=now, room=room, most=limit)
+
+
+def not_told(connection: Connection, cluster: str, now: datetime, reason: str, limit: int) -> list[LeasedExecution]:
+    """What waits at a cluster and needs tokens, but has another reason than some."""
+    return _leased(connection, _SELECT_NOT_TOLD, cluster=cluster, now=now, reason=reason, most=limit)
 
 
 def leased(connection: Connection, clusters: Sequence[str]) -> list[LeasedExecution]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.grants import Grant
@@ -18,6 +18,12 @@ from admin.store.token_tables import token_grants, token_pool_heads, token_waite
 _of_pools: BindParameter[str] = bindparam("pools", expanding=True)
 _SELECT_GRANTS = select(token_grants).where(token_grants.c.pool.in_(_of_pools))
 _SELECT_WAITERS = select(token_waiters).where(token_waiters.c.pool.in_(_of_pools))
+_NOTE_RELEASES = (
+    update(token_pool_heads)
+    .where(token_pool_heads.c.name.in_(_of_pools))
+    .values(releases=token_pool_heads.c.releases + 1)
+)
+_SELECT_RELEASES = select(token_pool_heads.c.name, token_pool_heads.c.releases)
 _DELETE_GRANTS = KeyedQuery(delete(token_grants), (token_grants.c.pool, token_grants.c.token))
 _DELETE_WAITERS = KeyedQuery(delete(token_waiters), (token_waiters.c.pool, token_waiters.c.token))
 
@@ -40,6 +46,7 @@ def save(connection: Connection, ledger: Ledger) -> None:
     books, changes = ledger.books, ledger.changes
     numbers = [{"name": pool, "number": books[pool].number} for pool in sorted(changes.numbers)]
     update_all(connection, token_pool_heads, numbers, key="name")
+    note_releases(connection, changes.freed)
     written = [
         Insertion(table=token_grants, rows=[_grant_row(grant) for grant in _present(ledger)], replaces=True),
         Insertion(
@@ -57,6 +64,17 @@ def save(connection: Connection, ledger: Ledger) -> None:
     if left := [(pool, token) for pool, token in sorted(changes.waiters) if token not in books[pool].waiters]:
         _DELETE_WAITERS.execute(connection, left)
     write_together(connection, written)
+
+
+def note_releases(connection: Connection, pools: Iterable[str]) -> None:
+    """Note that tokens of pools may have come free, by which agents are woken whose executions wait for some."""
+    if freed := sorted(pools):
+        connection.execute(_NOTE_RELEASES, {"pools": freed})
+
+
+def releases(connection: Connection) -> dict[str, int]:
+    """How often tokens of each pool may have come free."""
+    return {row.name: row.releases for row in connection.execute(_SELECT_RELEASES)}
 
 
 def _present(ledger: Ledger) -> Iterable[Grant]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -13,11 +14,12 @@ from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of
 from admin.store import attributes, registrations
 from admin.store.database import insert_new
+from admin.store.token_grants import note_releases
 from admin.store.token_tables import TOKEN_POOLS, token_pool_heads
 
 _heads = token_pool_heads.c
 _LOCK = (
-    select(_heads.name, _heads.number)
+    select(_heads.name, _heads.number, _heads.releases)
     .where(_heads.name.in_(bindparam("names", expanding=True)))
     .order_by(_heads.name)
     .with_for_update()
@@ -26,8 +28,19 @@ _LOCK = (
 
 def lock(connection: Connection, pools: Iterable[str]) -> dict[str, int]:
     """Lock pools by name until the transaction ends; returns the last number of each that ever was one."""
-    rows = connection.execute(_LOCK, {"names": sorted(pools)})
-    return {row.name: row.number for row in rows}
+    return {name: head.number for name, head in lock_heads(connection, pools).items()}
+
+
+class Head(NamedTuple):
+    """The last number that a pool gave, and how often its tokens may have come free."""
+
+    number: int
+    releases: int
+
+
+def lock_heads(connection: Connection, pools: Iterable[str]) -> dict[str, Head]:
+    """The same with both numbers of each pool."""
+    return {row.name: Head(row.number, row.releases) for row in connection.execute(_LOCK, {"names": sorted(pools)})}
 
 
 def write(connection: Connection, changes: Sequence[RowChange], version: int) -> None:
@@ -35,6 +48,7 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
     names = sorted(change.name for change in changes)
     insert_new(connection, token_pool_heads, [{"name": name, "number": 0} for name in names])
     lock(connection, names)
+    note_releases(connection, names)
     TOKEN_POOLS.write(connection, changes, version)
     if any((change.before is None) is not (change.after is None) for change in changes):
         registrations.bump_number(connection)  # the names that workers know depend on it

@@ -17,6 +17,7 @@ token_pool_heads = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("number", BigInteger, nullable=False),  # the last that a grant or waiter got
+    Column("releases", BigInteger, nullable=False, server_default="0"),  # rises when tokens may have come free
 )
 
 token_grants = Table(

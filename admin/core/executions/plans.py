@@ -10,6 +10,7 @@ from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
 from admin.core.executions.spec import requested_strategy
+from admin.core.executions.tokens import write_amounts
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
@@ -59,6 +60,11 @@ class RunPlan:
     def tier(self) -> int:
         """Its place in the lease order; the lower goes first."""
         return TIERS.index(self.quality_of_service.get("tier", "UNDEFINED"))
+
+    @property
+    def token_pools(self) -> str | None:
+        """How many tokens of which pools it needs while it runs, as it is stored."""
+        return write_amounts(self.job.get("token_pools", {}))
 
     @property
     def priority(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from admin.core import names
@@ -14,6 +15,7 @@ from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
 from admin.core.settings.resolution import Resolved
+from admin.core.token_pools.documents import AMOUNTS
 
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 
@@ -50,6 +52,7 @@ JOB = Section(
         "requires": ListOf(item=FreeForm(), min_items=0, description="What the nodes that it runs on must have."),
         "compatibility": FreeForm(description="What its image needs: architecture, os, and fields of subsystems."),
         "outputs": ListOf(item=Text(max_length=4096), min_items=0, description="Small files to bring back."),
+        "token_pools": replace(AMOUNTS, description="How many tokens of which pools it holds while it runs."),
         "labels": LABEL_VALUES,
         "annotations": ANNOTATION_VALUES,
     },

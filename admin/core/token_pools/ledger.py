@@ -69,6 +69,7 @@ class Changes:
     grants: set[tuple[str, str]] = field(default_factory=set)
     waiters: set[tuple[str, str]] = field(default_factory=set)
     reclaimed: list[Grant] = field(default_factory=list)  #: whose leases were over
+    freed: set[str] = field(default_factory=set)  #: the pools in which others may get something now
 
 
 class Ledger:
@@ -88,6 +89,7 @@ class Ledger:
             if corrected.expires_at <= self.now and steady_seconds >= grant.lease_seconds:
                 book.remove(grant.token)
                 self.changes.reclaimed.append(grant)
+                self.changes.freed.add(pool)
                 self.changes.grants.add((pool, grant.token))
             elif corrected is not grant:
                 book.grants[grant.token] = corrected
@@ -138,6 +140,7 @@ class Ledger:
         if not held and waits:
             for pool in waits:
                 self._leave(pool, release.token)
+            self.changes.freed.update(waits)
             return Released(amounts={})
         if missing := tuple(sorted(set(release.pools) - held.keys())):
             return NotHeld(pools=missing)
@@ -148,6 +151,7 @@ class Ledger:
         for pool, grant in held.items():
             self.books[pool].remove(grant.token)
             self.changes.grants.add((pool, grant.token))
+        self.changes.freed.update(held)
         return Released(amounts={pool: grant.amount for pool, grant in held.items()})
 
     def _held(self, token: str, pools: Iterable[str], place: Scope | None = None) -> dict[str, Grant]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.limits import WHOLE_POOL, buckets_of, share_bucket
@@ -82,7 +82,17 @@ def status_in(waiter: Waiter, pool: str, room: Room) -> Status:
     return Status.SHORT if amount > room.free else Status.FITS
 
 
-def share_in(waiter: Waiter, room: Room) -> float:
+class Sharing(Protocol):
+    """What has a share of a pool."""
+
+    @property
+    def place(self) -> Scope: ...
+
+    @property
+    def weight(self) -> float: ...
+
+
+def share_in(waiter: Sharing, room: Room) -> float:
     """What a claim's project has of a pool, for its weight."""
     return room.total(share_bucket(waiter.place)) / (waiter.weight * max(room.capacity, 1))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.store import fleet
+from admin.store import fleet, token_grants
 from admin.store.bid_tables import bids
 from admin.store.cache.append_cursor import AppendCursor
 from admin.store.database import Database
@@ -34,6 +34,7 @@ class Waiter:
         self._event = threading.Event()
         self._wait = wait
         self._last_sync_at: datetime | None = None
+        self.watched: Mapping[str, int] = {}  #: token pools, and how often their tokens had come free
 
     @property
     def is_waiting(self) -> bool:
@@ -50,6 +51,11 @@ class Waiter:
 
     def wake(self) -> None:
         self._event.set()
+
+    def wake_if_freed(self, releases: Mapping[str, int]) -> None:
+        """Wake it if tokens have come free that its executions wait for."""
+        if any(releases.get(pool) != number for pool, number in self.watched.items()):
+            self._event.set()
 
     def wake_if_overtaken(self, last_sync_at: datetime | None) -> None:
         """Wake it if the last sync of its agent is not the one that waits."""
@@ -118,12 +124,20 @@ class ClusterWakeups:
         """Poll while there are waiters."""
         changes = _ClusterChanges()
         while True:
+            with self._lock:
+                watches = any(waiter.watched for waiters in self._waiters.values() for waiter in waiters)
             try:
                 with self._database.reading() as connection:
                     changes.read(connection)
+                    releases = token_grants.releases(connection) if watches else None
             except SQLAlchemyError:
                 changes = _ClusterChanges()  # which wakes all waiters when the database is back
+                releases = None
             with self._lock:
+                if releases is not None:
+                    for waiters in self._waiters.values():
+                        for waiter in waiters:
+                            waiter.wake_if_freed(releases)
                 self._wake(None if changes.is_for_all else changes.clusters)
                 for cluster in changes.last_syncs.keys() & self._waiters.keys():
                     for waiter in self._waiters[cluster]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from sqlalchemy import Connection
 
 from admin.core.token_pools.answers import Allocation, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
-from admin.core.token_pools.lines import Waiter
+from admin.core.token_pools.lines import Room, Waiter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,34 @@ class TokensUnavailable(Exception):
     """The backend cannot be asked now; nothing is granted until it can."""
 
 
+class TokenSession(Protocol):
+    """Operations on some pools in a transaction of the caller's, or as near to it as the backend can come."""
+
+    @property
+    def rooms(self) -> Mapping[str, Room]:
+        """What is used of each pool that is defined."""
+
+    @property
+    def releases(self) -> Mapping[str, int]:
+        """How often tokens of each pool may have come free; another number later is worth another claim."""
+
+    @property
+    def pending(self) -> Sequence[Release]:
+        """What is to be given back once the transaction is committed."""
+
+    def allocate(self, claim: Claim) -> Allocation:
+        """Grant one of the claims that the session was opened for, or say what is full."""
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        """Hold tokens for another lease."""
+
+    def release(self, release: Release) -> None:
+        """Give tokens back, or leave the line; what is not held stays so."""
+
+    def save(self) -> None:
+        """Write what the session has changed."""
+
+
 class TokenBackend(Protocol):
     """Grants tokens, and keeps who has them. Every operation may be repeated after a failure."""
 
@@ -43,3 +73,12 @@ class TokenBackend(Protocol):
 
     def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
         """Who holds and who waits."""
+
+    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> TokenSession:
+        """Operations on pools, which are locked where the backend locks them; those of the claims are among them."""
+
+    def finish(self, releases: Sequence[Release]) -> None:
+        """Give back what was pending in sessions whose transactions are committed."""
+
+    def probe(self) -> None:
+        """Find out whether a backend answers again that did not, so that no transaction has to."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -74,23 +74,33 @@ class DatabaseTokens:
     def apply(self, connection: Connection, operations: list[Operation]) -> list[Answer]:
         """Do several operations, one after the other, in a transaction of the caller's."""
         pools = {pool for operation in operations for pool in _pools_of(operation)}
-        numbers = token_pools.lock(connection, pools)
-        ledger = Ledger(token_grants.books(connection, numbers), self._database.clock(), steady_seconds=self._look())
         claims = [operation for operation in operations if isinstance(operation, Claim)]
-        terms = iter(token_pools.terms(connection, claims))
+        session = self.session(connection, pools, claims)
         answers: list[Answer] = []
         for operation in operations:
             match operation:
                 case Claim():
-                    answers.append(ledger.allocate(operation, next(terms)))
+                    answers.append(session.allocate(operation))
                 case Renewal():
-                    answers.append(ledger.renew(operation))
+                    answers.append(session.renew(operation))
                 case Release():
-                    answers.append(ledger.release(operation))
-        token_grants.save(connection, ledger)
-        if ledger.changes.reclaimed:
-            self._reclaimed(ledger.changes.reclaimed)
+                    answers.append(session.ledger.release(operation))
+        session.save()
         return answers
+
+    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> DatabaseSession:
+        """Operations in a transaction of the caller's, which holds the pools from now on."""
+        heads = token_pools.lock_heads(connection, pools)
+        books = token_grants.books(connection, {name: head.number for name, head in heads.items()})
+        ledger = Ledger(books, self._database.clock(), steady_seconds=self._look())
+        releases = {name: head.releases for name, head in heads.items()}
+        return DatabaseSession(connection, ledger, claims, releases, self._reclaimed)
+
+    def finish(self, releases: Sequence[Release]) -> None:
+        """Nothing: everything is done when the transaction is committed."""
+
+    def probe(self) -> None:
+        """Nothing: it answers if the database does."""
 
     def _submit(self, operation: Operation) -> Answer:
         return self._group_commit.submit([operation])[0]
@@ -101,6 +111,48 @@ class DatabaseTokens:
 
     def _look(self) -> float:
         return self._steadiness.look(self._database.clock(), self._monotonic())
+
+
+class DatabaseSession:
+    """The ledger of some pools that a transaction has locked."""
+
+    pending: tuple[Release, ...] = ()
+
+    def __init__(
+        self,
+        connection: Connection,
+        ledger: Ledger,
+        claims: Sequence[Claim],
+        releases: Mapping[str, int],
+        reclaimed: Callable[[list[Grant]], None],
+    ) -> None:
+        self.ledger = ledger
+        self._before = releases
+        self._connection = connection
+        self._reclaimed = reclaimed
+        terms = token_pools.terms(connection, claims)
+        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
+        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
+        #: The counts are those of the ledger, and change with it.
+        self.rooms = {pool: Room.of(capacity, ledger.books[pool].used) for pool, capacity in capacities.items()}
+
+    @property
+    def releases(self) -> Mapping[str, int]:
+        return {pool: number + (pool in self.ledger.changes.freed) for pool, number in self._before.items()}
+
+    def allocate(self, claim: Claim) -> Allocation:
+        return self.ledger.allocate(claim, self._terms[id(claim)])
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        return self.ledger.renew(renewal)
+
+    def release(self, release: Release) -> None:
+        self.ledger.release(release)
+
+    def save(self) -> None:
+        token_grants.save(self._connection, self.ledger)
+        if self.ledger.changes.reclaimed:
+            self._reclaimed(self.ledger.changes.reclaimed)
 
 
 def _pools_of(operation: Operation) -> Iterable[str]:

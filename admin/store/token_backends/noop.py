@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
 
 from admin.core.token_pools.answers import Granted, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.lines import Room
 from admin.store.token_backends.base import PoolUsage
 
 
@@ -52,5 +55,32 @@ class NoTokens:
     def release(self, release: Release) -> Released:
         return Released(amounts={})
 
+    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> NoSession:
+        return NoSession(self)
+
+    def finish(self, releases: Sequence[Release]) -> None:
+        """Nothing is kept."""
+
+    def probe(self) -> None:
+        """It always answers."""
+
     def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
         return {pool: PoolUsage(grants=(), waiters=()) for pool in pools}
+
+
+class NoSession:
+    """Grants everything in whatever transaction."""
+
+    rooms: Mapping[str, Room] = {}
+    releases: Mapping[str, int] = {}
+    pending: tuple[Release, ...] = ()
+
+    def __init__(self, backend: NoTokens) -> None:
+        self.allocate = backend.allocate
+        self.renew = backend.renew
+
+    def release(self, release: Release) -> None:
+        """Nothing is kept."""
+
+    def save(self) -> None:
+        """Nothing is kept."""

@@ -5,13 +5,18 @@ All keys have one hash tag, so that a cluster keeps them together. Deadlines go 
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
 
 from admin.core.json_text import json_string, json_value
 from admin.core.settings.scopes import Scope
@@ -42,7 +47,7 @@ from admin.core.token_pools.limits import (
     tightest,
 )
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
-from admin.store import token_pools
+from admin.store import token_grants, token_pools
 from admin.store.database import Database
 from admin.store.token_backends.base import PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
@@ -53,6 +58,8 @@ if TYPE_CHECKING:
     from redis.commands.core import Script
 
     Client = Redis | RedisCluster
+
+_log = logging.getLogger("rainbow.tokens")
 
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
@@ -116,12 +123,17 @@ class RedisTokens:
         self._monotonic = monotonic
         self._reclaimed = reclaimed
         self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
+        self.failure: TokensUnavailable | None = None  #: of the last call
         self._client = cache(client)  #: connects when it is needed first, for a cluster must be reachable then
         self._scripts: dict[str, Script] = {}
 
     def allocate(self, claim: Claim) -> Allocation:
         with self._database.reading() as connection:
             [terms] = token_pools.terms(connection, [claim])
+        return self.allocate_within(claim, terms)
+
+    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms]) -> Allocation:
+        """Grant a claim within what bounds it, or say what is full."""
         if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
             return UnknownPools(pools=unknown)
         too_small = _never_fits(claim, terms)
@@ -185,6 +197,29 @@ class RedisTokens:
             for name, book in books.items()
         }
 
+    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> RedisSession:
+        releases = token_grants.releases(connection) if claims else {}
+        return RedisSession(self, claims, token_pools.terms(connection, claims), releases)
+
+    def finish(self, releases: Sequence[Release]) -> None:
+        if not releases:
+            return
+        try:
+            for release in releases:
+                self.release(release)
+        except TokensUnavailable:  # they come back when their leases are over
+            _log.warning("tokens were not given back, since Redis does not answer", exc_info=True)
+        with self._database.writing() as connection:
+            token_grants.note_releases(connection, {pool for release in releases for pool in release.pools})
+
+    def probe(self) -> None:
+        """Ask Redis, if it did not answer last, whether it does now; no transaction should wait for that."""
+        if self.failure is not None:
+            try:
+                self.usage([""])
+            except TokensUnavailable:
+                _log.debug("Redis still does not answer")
+
     def _capacities(self, pools: Iterable[str]) -> dict[str, int]:
         with self._database.reading() as connection:
             stored = TOKEN_POOLS.some(connection, pools)
@@ -210,11 +245,61 @@ class RedisTokens:
                 self._scripts[script] = self._client().register_script(_script(script))
             document: Document = json_value(self._scripts[script](keys=keys, args=[arguments]))
         except (RedisError, OSError) as error:
-            raise TokensUnavailable(f"Redis does not answer: {error}") from error
+            self.failure = TokensUnavailable(f"Redis does not answer: {error}")
+            raise self.failure from error
+        self.failure = None
         self._offset = document["now"] - (begun_at + self._monotonic() * 1000) / 2
         if document["reclaimed"]:
             self._reclaimed([_grant(pool, grant) for pool, grant in document["reclaimed"]])
         return document
+
+
+class RedisSession:
+    """Claims and renewals at once, and releases for when the transaction is committed.
+
+    Nothing is asked of a Redis that did not answer last, so that a transaction waits for it once at most.
+    """
+
+    def __init__(
+        self,
+        backend: RedisTokens,
+        claims: Sequence[Claim],
+        terms: Sequence[Mapping[str, Terms]],
+        releases: Mapping[str, int],
+    ) -> None:
+        self.releases = releases
+        self._backend = backend
+        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
+        self.pending: list[Release] = []
+        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
+        self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
+        with suppress(TokensUnavailable):  # each claim is told
+            self._check()
+            for pool, usage in backend.usage(capacities).items():
+                self.rooms[pool] = Room.of(capacities[pool], Book(grants=usage.grants).used)
+
+    def allocate(self, claim: Claim) -> Allocation:
+        self._check()
+        answer = self._backend.allocate_within(claim, self._terms[id(claim)])
+        if isinstance(answer, Granted) and answer.is_new:
+            for pool, grant in answer.grants.items():
+                for bucket in grant.buckets:
+                    self.rooms[pool].used[bucket] += grant.amount
+        return answer
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        self._check()
+        return self._backend.renew(renewal)
+
+    def release(self, release: Release) -> None:
+        self.pending.append(release)
+
+    def save(self) -> None:
+        """Everything but what is pending is done."""
+
+    def _check(self) -> None:
+        if self._backend.failure is not None:
+            raise self._backend.failure
 
 
 def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:

@@ -1,0 +1,78 @@
+"""Tokens of executions: what a run needs of token pools, how it asks for them, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from admin.core.executions.queues import TIERS
+from admin.core.json_text import json_string, json_value
+from admin.core.token_pools.answers import Allocation, Conflict, Exhausted, Full, Granted, NeverFits, UnknownPools
+from admin.core.token_pools.limits import POOL
+
+#: The reason of an execution whose cluster has room, and which waits for tokens.
+WAITING_FOR_TOKENS = "WAITING_FOR_TOKENS"
+#: A tier counts more than any priority within one; both fit into 32 bits.
+_TIER_STEP, _LARGEST_PRIORITY = 10**6, 4 * 10**5
+#: The priority of an execution that has none, which is that of a claim that has none.
+_USUAL_PRIORITY = 50
+
+
+def attempt_token(uid: str, attempt: int) -> str:
+    """By what name an attempt of an execution holds tokens."""
+    return f"execution/{uid}/{attempt}"
+
+
+def write_amounts(amounts: Mapping[str, int]) -> str | None:
+    """What a run needs, as it is stored; the same amounts give the same text."""
+    return json_string(dict(sorted(amounts.items()))) if amounts else None
+
+
+def read_amounts(text: str | None) -> dict[str, int]:
+    """What `write_amounts` made."""
+    return {} if text is None else json_value(text)
+
+
+def line_priority(tier: int, priority: int) -> int:
+    """The priority of an execution among all that wait for tokens: by its tier, then by its own priority."""
+    own = max(-_LARGEST_PRIORITY, min(priority - _USUAL_PRIORITY, _LARGEST_PRIORITY))
+    return (len(TIERS) - 1 - tier) * _TIER_STEP + own
+
+
+def describe_amounts(amounts: Mapping[str, int]) -> str:
+    """`1 token of hive, 2 of licences`."""
+    (pool, amount), *others = sorted(amounts.items())
+    first = f"{amount} {'token' if amount == 1 else 'tokens'} of {pool}"
+    return ", ".join([first, *(f"{amount} of {pool}" for pool, amount in others)])
+
+
+def describe_refusal(answer: Allocation, amounts: Mapping[str, int]) -> str:
+    """Why a run does not get its tokens, without what changes all the time; for everybody, so without names."""
+    match answer:
+        case UnknownPools():
+            return f"There is no token pool '{answer.pools[0]}' any more: define it again, or end the execution."
+        case NeverFits():
+            return (
+                f"{answer.amount} of token pool '{answer.pool}' can never fit: the most is {answer.limit.cap}, by "
+                f"{answer.limit.origin}. Raise that, or end the execution."
+            )
+        case Exhausted(full=(full, *_)):
+            return f"It waits for {_of_pool(full)}: {describe_level(full)}, by {full.limit.origin}."
+        case Exhausted():
+            return f"It waits for {describe_amounts(amounts)}. {answer.reason}"
+        case Conflict() | Granted():
+            return f"It waits for {describe_amounts(amounts)}."
+
+
+def describe_reclaim(amounts: Mapping[str, int]) -> str:
+    """That the tokens of a run are no longer its own."""
+    return f"Its lease was over, and {describe_amounts(amounts)} came back for others. It may still be running."
+
+
+def _of_pool(full: Full) -> str:
+    return f"{full.amount} {'token' if full.amount == 1 else 'tokens'} of pool '{full.pool}'"
+
+
+def describe_level(full: Full) -> str:
+    """Which level is full: `the pool is full`, or `its project is full`."""
+    level = "the pool" if full.limit.level == POOL else f"its {full.limit.level}"
+    return f"{level} is full" if not full.promised else f"what is free of {level} is kept for those ahead in line"

@@ -1,0 +1,158 @@
+"""Admissions: which of the executions that agents have room for are leased now, and what the others wait for.
+
+A gate is what may keep an execution waiting though its cluster has room: token pools, quotas. It is opened only where
+it concerns one of the executions, so that no others cost a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from admin.core.executions.admissions import Line, Refusal, admitted, hold_back
+from admin.services.context import Context
+from admin.services.exchanges import Exchange
+from admin.services.token_gate import TokenGate
+from admin.store import leases
+from admin.store.leases import LeasedExecution
+
+#: Executions that are told together what they wait for, beyond those that were asked for.
+_MOST_TOLD = 1000
+
+
+@dataclass(kw_only=True)
+class Opening:
+    """The room of one agent, and the executions that it could get now, the first to be leased first."""
+
+    exchange: Exchange
+    room: int
+    candidates: list[LeasedExecution]
+    is_open: bool = True  #: whether all of them are leased, since no gate concerns them
+
+
+class Gate(Protocol):
+    """What may keep executions waiting, in one transaction; its locks are taken when it is opened."""
+
+    def concerns(self, lease: LeasedExecution) -> bool:
+        """Whether it may refuse an execution."""
+
+    def share(self, lease: LeasedExecution) -> float | None:
+        """What its project has of what it needs, for its weight; None where projects share nothing."""
+
+    def refuse(self, lease: LeasedExecution) -> Refusal | None:
+        """Why an execution has to wait; None where it need not, and then it holds what it needs."""
+
+    def admit(self, lease: LeasedExecution) -> None:
+        """Count an execution that no gate has refused."""
+
+    def leave(self, lease: LeasedExecution) -> None:
+        """Note that an execution is not asked for, since its cluster has no more room."""
+
+    def close(self) -> None:
+        """Write what has changed."""
+
+
+def needs_admission(context: Context, candidates: Iterable[LeasedExecution]) -> bool:
+    """Whether any gate concerns one of some executions; asks no database."""
+    return any(TokenGate.is_needed(lease) for lease in candidates)
+
+
+def admit(exchanges: Sequence[Exchange], openings: Sequence[Opening], connection: Connection, now: datetime) -> None:
+    """Lease to each agent what it has room for and every gate admits; the others are told what they wait for."""
+    if not exchanges:
+        return
+    gates = _open_gates(exchanges, openings, connection, now)
+    expires_at = now + timedelta(seconds=exchanges[0].context.settings.agents.lease_seconds)
+    for opening in openings:
+        answer = opening.exchange.answer
+        new = opening.candidates if opening.is_open else _admit_some(opening, gates, connection, now)
+        for lease in new:
+            lease.set(lease_expires_at=expires_at)
+        answer.leases += new
+    for gate in gates:
+        gate.close()
+
+
+def _open_gates(
+    exchanges: Sequence[Exchange], openings: Sequence[Opening], connection: Connection, now: datetime
+) -> list[Gate]:
+    """The gates that concern anything here, in the order of their locks; tokens are last, for asking takes them."""
+    waiting = [(opening.exchange, lease) for opening in openings if not opening.is_open for lease in opening.candidates]
+    gates = [TokenGate.open(exchanges, waiting, connection, now)]
+    return [gate for gate in gates if gate is not None]
+
+
+def _admit_some(
+    opening: Opening, gates: Sequence[Gate], connection: Connection, now: datetime
+) -> list[LeasedExecution]:
+    """Those of some executions that are leased now; what is refused does not keep others from being asked for."""
+
+    def share(lease: LeasedExecution) -> float | None:
+        shares = [share for gate in gates if gate.concerns(lease) and (share := gate.share(lease)) is not None]
+        return max(shares, default=None)
+
+    line = Line(opening.candidates, share)
+    new: list[LeasedExecution] = []
+    told: list[LeasedExecution] = []
+    for lease in line if opening.room > 0 else ():
+        refusal = _ask(lease, gates)
+        if refusal is None:
+            lease.set(**admitted(lease.reason, lease.cluster))
+            new.append(lease)
+        else:
+            alike = line.refuse(lease, refusal)
+            told += _tell([lease, *alike], refusal, now)
+            _retry(opening.exchange, refusal, now)
+        if len(new) >= opening.room:
+            break
+    for lease in line.rest:
+        for gate in gates:
+            gate.leave(lease)
+    told += _tell_others(opening, line, connection, now)
+    leases.save(connection, told)
+    return new
+
+
+def _ask(lease: LeasedExecution, gates: Sequence[Gate]) -> Refusal | None:
+    """What keeps an execution waiting; None for one that is admitted and counted."""
+    concerned = [gate for gate in gates if gate.concerns(lease)]
+    for gate in concerned:
+        refusal = gate.refuse(lease)
+        if refusal is not None:
+            return refusal
+    for gate in concerned:
+        gate.admit(lease)
+    return None
+
+
+def _tell(refused: Iterable[LeasedExecution], refusal: Refusal, now: datetime) -> list[LeasedExecution]:
+    """Tell executions what they wait for, with an event where that is new."""
+    changed = [lease for lease in refused if (lease.reason, lease.reason_message) != (refusal.code, refusal.message)]
+    for lease in changed:
+        lease.apply(hold_back(refusal), now)
+    return changed
+
+
+def _tell_others(
+    opening: Opening, line: Line[LeasedExecution], connection: Connection, now: datetime
+) -> list[LeasedExecution]:
+    """Tell the same to executions that wait behind others of their kind."""
+    asked = {lease.id for lease in opening.candidates}
+    codes = {refusal.code for lease in opening.candidates if (refusal := line.refusal_of(lease.kind)) is not None}
+    changed: list[LeasedExecution] = []
+    for code in sorted(codes):
+        for lease in leases.not_told(connection, opening.exchange.request.cluster, now, code, _MOST_TOLD):
+            refusal = line.refusal_of(lease.kind)
+            if lease.id not in asked and refusal is not None and refusal.code == code:
+                changed += _tell([lease], refusal, now)
+    return changed
+
+
+def _retry(exchange: Exchange, refusal: Refusal, now: datetime) -> None:
+    """Have the agent's sync answered again, where nothing wakes it before."""
+    at = now + timedelta(seconds=refusal.retry_seconds)
+    exchange.answer.next_at = min(at, exchange.answer.next_at or at)

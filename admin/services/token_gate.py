@@ -1,0 +1,207 @@
+"""The gate of token pools: tokens are granted with the lease, held as long as it, and given back when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from admin.core.executions.admissions import Refusal
+from admin.core.executions.attempts import may_have_started
+from admin.core.executions.tokens import (
+    WAITING_FOR_TOKENS,
+    describe_amounts,
+    describe_reclaim,
+    describe_refusal,
+    line_priority,
+    read_amounts,
+)
+from admin.core.token_pools.answers import Allocation, Exhausted, Granted, NotHeld
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.ledger import RETRY_SECONDS
+from admin.core.token_pools.lines import share_in
+from admin.services.context import Context
+from admin.services.exchanges import Exchange
+from admin.store.execution_events import TOKENS_GRANTED, TOKENS_LOST
+from admin.store.leases import LeasedExecution
+from admin.store.token_backends.base import TokenSession, TokensUnavailable
+
+#: The priority of what runs already and has lost its tokens: before all that waits, of whatever tier and priority.
+_RUNS_ALREADY = 10**9
+
+
+class TokenGate:
+    """The token pools that executions of some exchanges hold or need."""
+
+    def __init__(
+        self, exchanges: Sequence[Exchange], session: TokenSession, claims: dict[int, Claim], now: datetime
+    ) -> None:
+        self._exchanges = exchanges
+        self._session = session
+        self._claims = claims  #: by the row id of their executions
+        self._now = now
+        self._exchange_of: dict[int, Exchange] = {}
+
+    @staticmethod
+    def is_needed(lease: LeasedExecution) -> bool:
+        """Whether an execution needs tokens; asks no database."""
+        return lease.token_pools is not None
+
+    @classmethod
+    def open(
+        cls,
+        exchanges: Sequence[Exchange],
+        waiting: Sequence[tuple[Exchange, LeasedExecution]],
+        connection: Connection,
+        now: datetime,
+    ) -> TokenGate | None:
+        """Renew and give back what leases of these exchanges hold; None where none holds or needs any."""
+        context = exchanges[0].context
+        held = [lease for exchange in exchanges for lease in exchange.leased.values() if cls.is_needed(lease)]
+        needing = [(exchange, lease) for exchange, lease in waiting if cls.is_needed(lease)]
+        if not held and not needing:
+            return None
+        claims = {lease.id: claim_of(context, lease) for _, lease in needing}
+        claims |= {
+            lease.id: claim_of(context, lease, runs_already=True) for lease in held if _has_lost_tokens(lease, now)
+        }
+        pools = {
+            pool for lease in [*held, *(lease for _, lease in needing)] for pool in read_amounts(lease.token_pools)
+        }
+        session = context.tokens.session(connection, pools, list(claims.values()))
+        gate = cls(exchanges, session, claims, now)
+        gate._exchange_of = {lease.id: exchange for exchange, lease in needing}
+        for lease in held:
+            gate._keep(lease)
+        return gate
+
+    def concerns(self, lease: LeasedExecution) -> bool:
+        return self.is_needed(lease)
+
+    def share(self, lease: LeasedExecution) -> float | None:
+        claim, rooms = self._claims[lease.id], self._session.rooms
+        return max((share_in(claim, rooms[pool]) for pool in claim.amounts if pool in rooms), default=0.0)
+
+    def refuse(self, lease: LeasedExecution) -> Refusal | None:
+        claim, exchange = self._claims[lease.id], self._exchange_of[lease.id]
+        try:
+            answer = self._session.allocate(claim)
+        except TokensUnavailable:
+            message = f"It waits for {describe_amounts(claim.amounts)}. Redis does not answer: nothing is granted."
+            return Refusal(code=WAITING_FOR_TOKENS, message=message, retry_seconds=RETRY_SECONDS)
+        if isinstance(answer, Granted):
+            exchange.claimed.append(_release(lease, claim))
+            self._hold(lease, answer)
+            return None
+        exchange.answer.watched = {
+            **exchange.answer.watched,
+            **{pool: number for pool, number in self._session.releases.items() if pool in claim.amounts},
+        }
+        return _refusal(answer, claim)
+
+    def admit(self, lease: LeasedExecution) -> None:
+        """Nothing: it holds its tokens since it was asked for."""
+
+    def leave(self, lease: LeasedExecution) -> None:
+        if lease.reason == WAITING_FOR_TOKENS and lease.id in self._claims:
+            self._session.release(_release(lease, self._claims[lease.id]))
+
+    def close(self) -> None:
+        self._session.save()
+        for exchange in self._exchanges:
+            exchange.answer.watched = {
+                pool: self._session.releases.get(pool, number) for pool, number in exchange.answer.watched.items()
+            }
+        self._exchanges[0].answer.pending += self._session.pending
+
+    def _keep(self, lease: LeasedExecution) -> None:
+        """Hold the tokens of a leased execution for as long as its lease, or give them back with it."""
+        if lease.token_number is not None:
+            if lease.lease_expires_at is None or lease.lease_expires_at <= self._now:
+                self._give_back(lease)
+            elif lease.is_renewed:
+                self._renew(lease)
+        elif lease.id in self._claims:
+            try:
+                answer = self._session.allocate(self._claims[lease.id])
+            except TokensUnavailable:
+                return
+            if isinstance(answer, Granted):
+                self._hold(lease, answer)
+
+    def _hold(self, lease: LeasedExecution, answer: Granted) -> None:
+        number = next(iter(answer.grants.values())).number
+        if lease.token_number != number:
+            lease.set(token_number=number)
+            held = describe_amounts(self._claims[lease.id].amounts)
+            lease.note(TOKENS_GRANTED, lease.reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
+
+    def _give_back(self, lease: LeasedExecution) -> None:
+        give_back(self._session, lease, self._now)
+
+    def _renew(self, lease: LeasedExecution) -> None:
+        assert lease.token_number is not None
+        context = self._exchanges[0].context
+        renewal = Renewal(
+            token=lease.held_token,
+            amounts=read_amounts(lease.token_pools),
+            number=lease.token_number,
+            place=lease.scope,
+            execution=lease.name,
+            holder=holder_of(lease),
+            lease_seconds=context.settings.agents.lease_seconds,
+        )
+        try:
+            answer = self._session.renew(renewal)
+        except TokensUnavailable:
+            return  # it is renewed by the next sync that finds Redis
+        if isinstance(answer, NotHeld):
+            lease.set(token_number=None)
+            lease.note(TOKENS_LOST, lease.reason, describe_reclaim(renewal.amounts), lease.cluster, self._now)
+
+
+def give_back(session: TokenSession, lease: LeasedExecution, now: datetime) -> None:
+    """Give back what an execution holds whose lease is over or has ended, with an event where it may still run."""
+    amounts = read_amounts(lease.token_pools)
+    session.release(Release(token=lease.held_token, pools=tuple(amounts), number=lease.token_number))
+    lease.set(token_number=None)
+    if lease.lease_expires_at is not None and may_have_started(lease):
+        lease.note(TOKENS_LOST, lease.reason, describe_reclaim(amounts), lease.cluster, now)
+
+
+def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = False) -> Claim:
+    """What an execution asks for; it stands in line for as long as its cluster is heard."""
+    agents = context.settings.agents
+    return Claim(
+        token=lease.held_token,
+        amounts=read_amounts(lease.token_pools),
+        place=lease.scope,
+        execution=lease.name,
+        holder=holder_of(lease),
+        priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
+        lease_seconds=agents.lease_seconds,
+        wait_seconds=0 if runs_already else agents.unreachable_seconds,
+    )
+
+
+def holder_of(lease: LeasedExecution) -> str:
+    """Who holds tokens for an execution, for people: the cluster where it runs or is to run."""
+    return f"cluster {lease.cluster}"
+
+
+def _release(lease: LeasedExecution, claim: Claim) -> Release:
+    return Release(token=claim.token, pools=tuple(claim.amounts))
+
+
+def _has_lost_tokens(lease: LeasedExecution, now: datetime) -> bool:
+    """Whether an execution runs without the tokens that it needs."""
+    is_leased = lease.is_renewed and lease.lease_expires_at is not None and lease.lease_expires_at > now
+    return lease.token_number is None and is_leased and may_have_started(lease)
+
+
+def _refusal(answer: Allocation, claim: Claim) -> Refusal:
+    seconds = answer.retry_seconds if isinstance(answer, Exhausted) else RETRY_SECONDS
+    message = describe_refusal(answer, claim.amounts)
+    return Refusal(code=WAITING_FOR_TOKENS, message=message, retry_seconds=seconds)
