@@ -128,6 +128,10 @@ class ClusterDisabled(InvalidRequest, name="cluster_disabled", code=9):
     """The named cluster is disabled."""
 
 
+class QuotaTooSmall(InvalidRequest, name="quota_too_small", code=9):
+    """The job asks for more than a quota lets all executions of its scope have. Ask for less, or raise the quota."""
+
+
 class NoClusterLargeEnough(InvalidRequest, name="no_cluster_large_enough", code=9):
     """No candidate cluster is large enough for the job."""
 

@@ -130,6 +130,10 @@ class Outcome(Enum):
     STALE = auto()  # the basis has changed since it was decided
 
 
+#: What became of a creation, or the quota that has no room for it.
+CreationOutcome = Outcome | FullQuota
+
+
 class CreationWriter:
     """Stores creations that were decided from memory, if their basis is still the current one."""
 
@@ -137,7 +141,7 @@ class CreationWriter:
         self._database = database
         self._stored_trails: tuple[int, set[str]] = (-1, set())  #: digests, at a generation of the fleet
 
-    def __call__(self, creations: list[Creation]) -> list[Outcome | FullQuota]:
+    def __call__(self, creations: list[Creation]) -> list[CreationOutcome]:
         newest = max(creation.template.basis for creation in creations)
         # Of two with the same name the first one is stored, and the others find the name taken.
         first = {creation.key: creation for creation in reversed(creations) if creation.template.basis == newest}
@@ -156,7 +160,7 @@ class CreationWriter:
             return [Outcome.NEW] * len(creations)
         if len(stored) < len(admitted):  # some names were taken, which leaves room for others
             full = dict.fromkeys(full, Outcome.STALE)
-        new: dict[int, Outcome | FullQuota] = {**dict.fromkeys(map(id, stored), Outcome.NEW), **full}
+        new: dict[int, CreationOutcome] = {**dict.fromkeys(map(id, stored), Outcome.NEW), **full}
         return [
             Outcome.STALE if creation.template.basis != newest else new.get(id(creation), Outcome.TAKEN)
             for creation in creations
@@ -191,7 +195,7 @@ def _trails(creations: Iterable[Creation]) -> dict[str, Trail]:
     return {digest: trail for template in _templates(creations) for digest, trail in template.trails.items()}
 
 
-def refused_by_quotas(connection: Connection, creations: list[Creation]) -> dict[int, FullQuota | Outcome]:
+def refused_by_quotas(connection: Connection, creations: list[Creation]) -> dict[int, CreationOutcome]:
     """Why creations may not be stored, by their ids, that a quota has no room for; the others count until the end."""
     full = execution_quotas.admit_waiting(connection, [creation.template.quotas for creation in creations])
     return {id(creation): quota for creation, quota in zip(creations, full, strict=True) if quota is not None}

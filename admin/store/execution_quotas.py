@@ -23,10 +23,10 @@ _columns = executions.c
 _PLACE = (_columns.domain, _columns.project, _columns.workflow, _columns.launch_plan)
 _SELECT_USE = select(
     *_PLACE,
-    func.count().label("count"),
+    func.count().label("executions"),
     *(func.sum(_columns[f"demand_{resource}"]).label(resource) for resource in ("cpu", "memory", "gpu")),
 ).group_by(*_PLACE)
-_SELECT_PLACES = select(*_PLACE, func.count().label("count")).group_by(*_PLACE)
+_SELECT_PLACES = select(*_PLACE, func.count().label("executions")).group_by(*_PLACE)
 
 
 def lock(connection: Connection, limits: Iterable[QuotaLimit]) -> None:
@@ -49,7 +49,7 @@ def running(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Us
         return {}
     rows = connection.execute(_SELECT_USE.where(LEASED, _is_below(scopes)))
     used = {
-        Scope(*row[:4]): Usage(running=row.count, cpu=int(row.cpu), memory=int(row.memory), gpu=int(row.gpu))
+        Scope(*row[:4]): Usage(running=row.executions, cpu=int(row.cpu), memory=int(row.memory), gpu=int(row.gpu))
         for row in rows
     }
     return _sums(used, scopes)
@@ -60,7 +60,7 @@ def waiting(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Us
     if not scopes:
         return {}
     rows = connection.execute(_SELECT_PLACES.where(*UNLEASED, _is_below(scopes)))
-    return _sums({Scope(*row[:4]): Usage(waiting=row.count) for row in rows}, scopes)
+    return _sums({Scope(*row[:4]): Usage(waiting=row.executions) for row in rows}, scopes)
 
 
 def admit_waiting(connection: Connection, limits: Sequence[Sequence[QuotaLimit]]) -> list[FullQuota | None]:

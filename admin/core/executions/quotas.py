@@ -126,7 +126,7 @@ def check_fits(limits: Iterable[QuotaLimit], demand: Amounts, job_path: str) -> 
         for limit in never_fitting(limits, demand)
     ]
     if problems:
-        raise Refused("quota_exceeded", *problems)
+        raise Refused("quota_too_small", *problems)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +146,15 @@ class FullQuota:
         needs = "" if limit.field in (RUNNING, WAITING) else f", and this needs {limit.show(self.amount)}"
         used = f"{limit.show(self.used)} of {limit.show(limit.most)}{noun}{needs}"
         return f"{used}, by {limit}{f' ({origin})' if origin else ''}.{self._held_by()}"
+
+    def describe_briefly(self) -> str:
+        """The same without what changes while it waits, and without what not everybody may know."""
+        limit = self.limit
+        revision = f" (revision {limit.version})" if limit.version else ""
+        if limit.field == RUNNING:
+            return f"{limit.most} of {limit.most} executions run, by {limit}{revision}."
+        needed, most = limit.show(self.amount), limit.show(limit.most)
+        return f"It needs {needed} {limit.field}, and less is free of {most}, by {limit}{revision}."
 
     def _held_by(self) -> str:
         if not self.holders:

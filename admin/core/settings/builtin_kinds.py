@@ -315,7 +315,7 @@ EXECUTION_QUOTA = Kind(
             "gpu": replace(TASK_RESOURCES["gpu"], nullable=False, description="Whole GPUs of those that run."),
         }
     ),
-    example={"running": 20, "waiting": 500, "cpu": "200", "memory": "1Ti", "gpu": 8},
+    example={"running": 20, "waiting": 500, "cpu": "200", "memory": "1Ti", "gpu": "8"},
 )
 
 BUILTIN_KINDS = (

@@ -102,6 +102,11 @@ def weight_at(place: Scope, rows: Mapping[Scope, Row]) -> float:
     return USUAL_WEIGHT if weight is None else float(weight)
 
 
+def weight_of(terms: Mapping[str, Terms]) -> float:
+    """The weight of a claim's project, which is the same in each of its pools."""
+    return next((own.weight for own in terms.values()), USUAL_WEIGHT)
+
+
 def all_limits(pool: str, terms: Terms) -> tuple[Limit, ...]:
     """What bounds a claim in a pool, the pool's capacity first."""
     return (Limit(WHOLE_POOL, terms.capacity, POOL, f"the capacity of token pool '{pool}'"), *terms.limits)

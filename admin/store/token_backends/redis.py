@@ -38,13 +38,13 @@ from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.ledger import RETRY_SECONDS, SOONEST_RETRY_SECONDS, Book
 from admin.core.token_pools.limits import (
-    USUAL_WEIGHT,
     Terms,
     all_limits,
     buckets_of,
     never_fits,
     share_bucket,
     tightest,
+    weight_of,
 )
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
 from admin.store import token_grants, token_pools
@@ -278,6 +278,9 @@ class RedisSession:
             for pool, usage in backend.usage(capacities).items():
                 self.rooms[pool] = Room.of(capacities[pool], Book(grants=usage.grants).used)
 
+    def weight(self, claim: Claim) -> float:
+        return weight_of(self._terms[id(claim)])
+
     def allocate(self, claim: Claim) -> Allocation:
         self._check()
         answer = self._backend.allocate_within(claim, self._terms[id(claim)])
@@ -330,7 +333,7 @@ def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
         **_place_document(claim.place, claim.execution, claim.holder),
         "share_bucket": share_bucket(claim.place),
         "priority": claim.priority,
-        "weight": claim.weight * next((own.weight for own in terms.values()), USUAL_WEIGHT),
+        "weight": claim.weight * weight_of(terms),
         "wait": int(claim.wait_seconds * 1000),
         "most_holders": MOST_HOLDERS,
     }
