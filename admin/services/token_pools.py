@@ -25,6 +25,7 @@ from admin.core.token_pools.answers import (
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.limits import Limit
 from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.token_pools import token_pool_write
@@ -32,6 +33,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
+from admin.services.visibility import told_provenance
 from admin.store import revisions
 from admin.store.named_payloads import StoredPayload
 from admin.store.token_backends.base import PoolUsage, TokensUnavailable
@@ -85,6 +87,13 @@ def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
         answer = context.tokens.allocate(replace(claim, holder=context.access.identity.user or ""))
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Nothing is granted until it does: ask again.") from error
+    if isinstance(answer, NeverFits):
+        [limit] = _with_origins(context, [answer.limit])
+        answer = replace(answer, limit=limit)
+    elif isinstance(answer, Exhausted):
+        limits = _with_origins(context, [full.limit for full in answer.full])
+        full = tuple(replace(full, limit=limit) for full, limit in zip(answer.full, limits, strict=True))
+        answer = replace(answer, full=full)
     match answer:
         case UnknownPools():
             with context.database.reading() as connection:
@@ -124,6 +133,22 @@ def release(context: Context, release: Release) -> Released:
     if isinstance(answer, NotHeld):
         raise _not_held(release.token, answer, "Nothing was released.")
     return answer
+
+
+def _with_origins(context: Context, limits: Sequence[Limit]) -> list[Limit]:
+    """Limits that say by which revision their rows were changed last, by whom, when and why."""
+    versions = {limit.version for limit in limits if limit.version is not None}
+    if not versions:
+        return list(limits)
+    with context.database.reading() as connection:
+        set_by = told_provenance(context.access, connection, dict(revisions.provenance_of(connection, versions)))
+    now = context.clock()
+    return [
+        limit._replace(origin=f"{limit.origin.rpartition(',')[0]} ({set_by[limit.version].describe(now)})")
+        if limit.version in set_by
+        else limit
+        for limit in limits
+    ]
 
 
 def _check_place(context: Context, place: Scope) -> None:

@@ -247,3 +247,43 @@ def test_a_quota_that_is_lowered_meanwhile_is_kept(app: Flask, context: Context)
     )
     leases = ok(responses[1])["leases"]
     assert len(leases) in (2, 6)
+
+
+def test_usage_is_told_beside_the_limits(api: FlaskClient, agent: PlayedAgent) -> None:
+    quota(api, "domain", running=5, cpu="4")
+    quota(api, "project", waiting=3)
+    add(agent, "a", job=job("1500m"))
+    add(agent, "b")
+    agent.start()
+    uses = get(api, f"quota_usage?project={PROJECT}&domain={DOMAIN}")["quotas"]
+    assert [(use["level"], use["field"], use["used"], use["limit"], use["is_full"]) for use in uses] == [
+        ("domain", "running", "1", "5", False),
+        ("domain", "cpu", "1500m", "4", False),
+        ("project", "waiting", "1", "3", False),
+    ]
+    assert uses[0]["provenance"]["revision"] == uses[0]["version"]
+    lines = api.get("/metrics").get_data(as_text=True).splitlines()
+    of_cpu = [line for line in lines if line.startswith("rainbow_execution_quota") and 'field="cpu"' in line]
+    assert [line.rsplit(" ", 1)[1] for line in of_cpu] == ["1.5", "4.0"]
+
+
+def test_an_explanation_says_what_is_full_and_who_has_it(api: FlaskClient, agent: PlayedAgent) -> None:
+    row = quota(api, "project", running=1)
+    add(agent, "a", "b")
+    agent.start(2)
+    status = get(api, f"executions/{PROJECT}/{DOMAIN}/b/explanation")["status"]
+    assert "1 of 1 executions run, by running of the execution-quota at project flytesnacks" in status["message"]
+    assert f"(revision {row['revision']}, " in status["message"]
+    assert status["message"].endswith("Held by a.")
+    assert "when both it and the quota have room" in status["next"]
+
+
+def test_a_quota_below_what_is_used_is_warned_of(api: FlaskClient, agent: PlayedAgent) -> None:
+    add(agent, "a", "b", "c")
+    agent.start(2)
+    for query in ("?dry_run=true", ""):
+        body = {"attributes": {"matching_attributes": {"execution_quota": {"running": 1, "waiting": 1, "cpu": "100"}}}}
+        warnings = ok(api.put(f"{API}/project_attributes/{PROJECT}{query}", json=body))["warnings"]
+        told = [(warning["code"], warning["field"]) for warning in warnings]
+        assert told == [("quota_full", "running"), ("quota_full", "waiting")]
+        assert "2 of 1 running is used at project flytesnacks already" in warnings[0]["message"]

@@ -58,6 +58,7 @@ ROWS: dict[str, tuple[str, str]] = {
         ),
         (OWN, ""),
     ),
+    "list_quota_usage": (OWN, WHERE),
     "list_token_pools": (ANYWHERE, ""),
     "get_token_pool": (ANYWHERE, ""),
     **{f"{verb}_token_pool": (PLATFORM, "") for verb in ("create", "put", "delete")},

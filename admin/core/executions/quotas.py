@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from admin.core.problems import Problem, Refused, Setting, list_first
-from admin.core.resources import Amounts, format_amount, parse_capacity
+from admin.core.resources import Amounts, format_amount, in_units, parse_capacity
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.kinds import Payload
 from admin.core.settings.platform import PlatformDefaults
@@ -49,6 +49,10 @@ class QuotaLimit(NamedTuple):
     def show(self, amount: int) -> str:
         """An amount of its field as people read it."""
         return str(amount) if self.field in (RUNNING, WAITING) else str(format_amount(self.field, amount))
+
+    def in_units(self, amount: int) -> float:
+        """An amount of its field in executions, cores, bytes or pieces."""
+        return in_units({self.field: amount})[self.field]
 
     def __str__(self) -> str:
         """`cpu of the execution-quota at project flytesnacks`."""

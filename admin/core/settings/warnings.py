@@ -37,6 +37,7 @@ class WarningCode(StrEnum):
     DEFAULT_CAPPED = "default_capped"
     ZERO_LIMIT = "zero_limit"
     ABOVE_LIMIT = "above_limit"
+    QUOTA_FULL = "quota_full"
     UNREAD_FIELD = "unread_field"
     OUTDATED_PAYLOAD = "outdated_payload"
     UNDECLARED_KIND = "undeclared_kind"
