@@ -13,6 +13,7 @@ from admin.core.changes import RowChange
 from admin.core.executions.quotas import (
     MOST_HOLDERS,
     OF_RUNNING,
+    OF_WAITING,
     FullQuota,
     QuotaLimit,
     Tally,
@@ -22,6 +23,7 @@ from admin.core.executions.quotas import (
     use_of,
 )
 from admin.core.provenance import Provenance, not_kept
+from admin.core.resources import Amounts
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
@@ -92,6 +94,28 @@ def describe_full(context: Context, connection: Connection, execution: Execution
     full = replace(full, holders=told, holder_count=tally.used(full.limit.scope).running)
     set_by = provenance_of(context, connection, [full.limit]).get(full.limit.version or 0)
     return full.describe(describe_origin(full.limit, set_by, context.clock()))
+
+
+def foresee(
+    context: Context, connection: Connection, limits: Sequence[QuotaLimit], demand: Amounts
+) -> list[dict[str, str]]:
+    """Warnings that a quota would refuse a new execution now, or keep it waiting."""
+    if not limits:
+        return []
+    tally = Tally(usage_of(connection, limits))
+    waits, runs = use_of(demand, is_running=False), use_of(demand, is_running=True)
+    outcomes = ((tally.full(limits, waits, OF_WAITING), "is refused"), (tally.full(limits, runs, OF_RUNNING), "waits"))
+    full = [(quota, outcome) for quota, outcome in outcomes if quota is not None]
+    set_by = provenance_of(context, connection, (quota.limit for quota, _ in full))
+    now, code = context.clock(), WarningCode.QUOTA_FULL.value
+    return [
+        {
+            "code": code,
+            "message": f"It {outcome} now: "
+            + quota.describe(describe_origin(quota.limit, set_by.get(quota.limit.version or 0), now)),
+        }
+        for quota, outcome in full
+    ]
 
 
 def warn_of_use(context: Context, connection: Connection, changes: Iterable[RowChange]) -> list[Warning]:

@@ -287,3 +287,37 @@ def test_a_quota_below_what_is_used_is_warned_of(api: FlaskClient, agent: Played
         told = [(warning["code"], warning["field"]) for warning in warnings]
         assert told == [("quota_full", "running"), ("quota_full", "waiting")]
         assert "2 of 1 running is used at project flytesnacks already" in warnings[0]["message"]
+
+
+def test_a_placement_foresees_what_quotas_refuse_and_hold_back(api: FlaskClient, agent: PlayedAgent) -> None:
+    add(agent, "a", "b")
+    agent.start()
+    changes = [{"resource_type": "EXECUTION_QUOTA", "project": PROJECT, "payload": {"running": 1, "waiting": 1}}]
+    for body in ({"changes": changes}, {}):
+        placement = ok(api.post(f"{API}/placements", json={**asked("c", cluster="east"), **body}))
+        told = [warning["message"] for warning in placement["warnings"] if warning["code"] == "quota_full"]
+        assert told[0].startswith("It is refused now: 1 of 1 executions wait, by waiting of the execution-quota at")
+        assert told[1].startswith("It waits now: 1 of 1 executions run, by running of the execution-quota at project")
+        quota(api, "project", running=1, waiting=1)
+
+
+@pytest.mark.parametrize(
+    "payload", [{"running": -1}, {"running": 0.5}, {"memory": "10 GB"}, {"cores": 1}, {"cpu": 10**100}]
+)
+def test_bad_payloads_change_nothing(api: FlaskClient, payload: Any) -> None:
+    body = {"attributes": {"matching_attributes": {"execution_quota": payload}}}
+    answer = refused(api.put(f"{API}/project_attributes/{PROJECT}", json=body), 400, "invalid_request")
+    assert answer["details"][0]["field"] in ("running", "memory", "cores", "cpu")
+    assert get(api, "matchable_attributes?resource_type=9")["configurations"] == []
+
+
+def test_quotas_are_planned_rolled_back_and_have_a_history(api: FlaskClient) -> None:
+    row = {"resource_type": "EXECUTION_QUOTA", "project": PROJECT, "payload": {"running": 3}}
+    plan = ok(api.post(f"{API}/attribute_changes?dry_run=true", json={"changes": [row]}))
+    assert plan["changed"] and get(api, "matchable_attributes?resource_type=9")["configurations"] == []
+    first = ok(api.post(f"{API}/attribute_changes", json={"changes": [row]}))["revision"]
+    quota(api, "project", running=9)
+    assert len(get(api, "revisions?resource_type=9")["revisions"]) == 2
+    ok(api.post(f"{API}/rollbacks", json={"revision": first + 1}))
+    [stored] = get(api, "matchable_attributes?resource_type=9")["configurations"]
+    assert stored["attributes"] == {"matching_attributes": {"execution_quota": {"running": 3}}}
