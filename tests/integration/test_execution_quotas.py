@@ -314,7 +314,8 @@ def test_bad_payloads_change_nothing(api: FlaskClient, payload: Any) -> None:
 def test_quotas_are_planned_rolled_back_and_have_a_history(api: FlaskClient) -> None:
     row = {"resource_type": "EXECUTION_QUOTA", "project": PROJECT, "payload": {"running": 3}}
     plan = ok(api.post(f"{API}/attribute_changes?dry_run=true", json={"changes": [row]}))
-    assert plan["changed"] and get(api, "matchable_attributes?resource_type=9")["configurations"] == []
+    assert plan["changed"]
+    assert get(api, "matchable_attributes?resource_type=9")["configurations"] == []
     first = ok(api.post(f"{API}/attribute_changes", json={"changes": [row]}))["revision"]
     quota(api, "project", running=9)
     assert len(get(api, "revisions?resource_type=9")["revisions"]) == 2
