@@ -21,6 +21,7 @@ from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import excesses, zero_limits
 
 _LONGEST_SILENCE_SECONDS = 3650 * 86_400
+from admin.core.token_pools.documents import AMOUNTS
 
 
 def check_document(document: Mapping[str, Any]) -> None:
@@ -166,6 +167,10 @@ def host_paths(redis: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _resource_manager_problems(section: Mapping[str, Any]) -> Iterator[Problem]:
     redis = section["redis"]
+    problems: list[Problem] = []
+    for task_type, amounts in section.get("taskTypes", {}).items():
+        AMOUNTS.read(amounts, ("resourcemanager", "taskTypes", task_type), problems)
+    yield from problems
     if redis.get("hostPaths") and redis.get("hostPath"):
         yield Problem(field="resourcemanager.redis.hostPath", reason="stands beside hostPaths: give one of them.")
     if section["type"] == "redis" and not host_paths(redis):

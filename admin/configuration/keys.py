@@ -183,6 +183,7 @@ CONFIGURATION = _section(
         "resourcemanager": _section(
             fields={
                 "type": Choice(words=("noop", "database", "redis"), default="database"),
+                "taskTypes": MapOf(value=FreeForm(), max_entries=200),
                 "redis": _section(
                     fields={
                         "hostPaths": ListOf(item=Text(max_length=300), max_items=64),

@@ -202,6 +202,7 @@ def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) 
         platform=platform,
         queues=tuple(Queue(name=queue["dynamic"], tags=tuple(queue.get("attributes", []))) for queue in queues),
         queueing_budgets={name: tier["queueingBudget"] for name, tier in tiers.items() if "queueingBudget" in tier},
+        task_tokens=document["resourcemanager"].get("taskTypes", {}),
         fenced=frozenset(domain for domain, is_allowed in may_override.items() if is_allowed is False),
     )
 

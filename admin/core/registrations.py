@@ -19,6 +19,7 @@ from admin.core.json_text import json_string
 from admin.core.problems import Path, Problem, dotted, invalid, raise_problems, shorten
 from admin.core.settings.builtin_kinds import LINES
 from admin.core.settings.scopes import check_scope
+from admin.core.token_pools.documents import NEEDS
 
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
 
@@ -42,6 +43,7 @@ LAUNCH_PLAN_SPEC = Section(
         "default_inputs": FreeForm(description="Inputs that a request may still change."),
         "fixed_inputs": FreeForm(description="Inputs that no request may change."),
         "retry": RETRY,
+        "token_pools": NEEDS,
         "auth_role": AUTH_ROLE,
         **SETTINGS,
     },
@@ -152,5 +154,5 @@ def expected_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a definition or a request that go over attributes, and what else it says of where and how."""
-    others = ("cluster", "strategy", "rules", "retry")
+    others = ("cluster", "strategy", "rules", "retry", "token_pools")
     return {name: value for name, value in spec.items() if name in SETTINGS or name in others}

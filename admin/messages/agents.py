@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
 from admin.core.executions.retries import Retries
+from admin.core.executions.tokens import lease_job
 from admin.core.placement.bid_reports import read_bid
 from admin.core.problems import invalid
 from admin.messages.bids import BidList, BidRequestAnswer
@@ -253,7 +254,7 @@ class LeaseAnswer(Answer):
 
     @classmethod
     def from_lease(cls, lease: LeasedExecution, settings: AgentSettings) -> LeaseAnswer:
-        content = lease.content
+        content = {**lease.content, "job": lease_job(lease.content["job"], lease.token_number)}
         return cls(
             id=ExecutionIdAnswer.from_execution(lease),
             attempt=lease.attempt,

@@ -18,6 +18,7 @@ from admin.core.times import show_time
 from admin.errors import NotSilent
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.execution_tokens import give_back_of_ended
 from admin.services.executions import find_execution, get_execution, matching_unfinished
 from admin.services.silences import was_silent_before_drain
 from admin.store import executions, fleet
@@ -58,7 +59,9 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: Actor) ->
             silent_since=(before.silent_since or state.last_sync_at) if may_have_started(before) else None,
         )
         executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, by=by, **details)
+        pending = give_back_of_ended(context, connection, [before])
         after = find_execution(context, connection, key)
+    context.tokens.finish(pending)
     count_finished(after, now)
     return after, True
 
@@ -133,6 +136,7 @@ def _given_up(execution: Execution, phase: Phase, message: str, now: datetime) -
         "finished_at": now,
         "duration": max(0.0, (heard_until - started_at).total_seconds()) if started_at else None,
         "lease_expires_at": None,
+        "token_number": None,
         "silent_since": None,
         "unconfirmed": may_have_started(execution),
     }

@@ -11,10 +11,12 @@ from admin.core.changes import RowChange, rows_after
 from admin.core.creators import UNLIMITED, CreatorRights, Rights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
+from admin.core.executions.launches import Launch
 from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan, parameters_of
 from admin.core.executions.quotas import check_fits
 from admin.core.executions.spec import requested_strategy
+from admin.core.executions.tokens import check_amounts, source_of
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
@@ -28,6 +30,7 @@ from admin.core.problems import Invalid
 from admin.core.resources import add, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
+from admin.core.token_pools.claims import Claim
 from admin.core.use_grants import Usable
 from admin.errors import InvalidRequest, PermissionDenied, RainbowError
 from admin.services.catalogs import CachedCatalog, StoredCatalog
@@ -41,6 +44,7 @@ from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, Resol
 from admin.store import attributes, decision_basis, execution_queue, fleet, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
 from admin.store.executions import Execution, WaitingExecution
+from admin.store.token_pools import KnownPools, known_pools
 
 
 class NeedsTransaction(Exception):
@@ -53,6 +57,8 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
     check_fits(effective.quotas, run_plan.workload.demand, resolved.launch.job_path)
+    if run_plan.token_pools is not None:
+        check_tokens(context, view, run_plan, resolved.launch)
     usable, may_override = view.rights(request)
     check_route(
         effective,
@@ -68,6 +74,15 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     evaluation = view.evaluate(run_plan)
     check_feasible(evaluation, run_plan.route, context.access.sees_fleet)
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
+
+
+def check_tokens(context: Context, view: DecisionView, run_plan: RunPlan, launch: Launch) -> None:
+    """Refuse a job that needs tokens of an unknown pool, or more than it can ever get; without a backend nothing."""
+    if context.settings.resource_manager.type == "noop":
+        return
+    amounts = run_plan.job["token_pools"]
+    known = view.token_pools(Claim(token="", amounts=amounts, place=launch.scope, execution=run_plan.workload.key))
+    check_amounts(amounts, known.terms, known.names, source_of(launch, context.settings.rules, run_plan.job))
 
 
 def _check_token(request: CreationRequest, usable: Usable, route: Route, fleet: Fleet) -> None:
@@ -126,6 +141,11 @@ class CachedView:
             return prepare(self._context, self, request)
         key = (run.project, run.domain, run.text, self.rights(request))
         return self._cache.preparations.find(key, lambda: prepare(self._context, self, request), self.basis)
+
+    def token_pools(self, claim: Claim) -> KnownPools:
+        """The token pools, and what bounds a claim in its own; each change of either is a revision."""
+        with self._context.database.reading() as connection:
+            return known_pools(connection, claim)
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
         launch = resolved.launch
@@ -188,6 +208,10 @@ class StoredView:
         self.basis = decision_basis.read(connection, share=hold)
         self.fleet = fleet_after(context, connection, proposed)
         self.catalog = StoredCatalog(context, connection, proposed)
+
+    def token_pools(self, claim: Claim) -> KnownPools:
+        """The token pools, and what bounds a claim in its own."""
+        return known_pools(self._connection, claim)
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
         launch = resolved.launch

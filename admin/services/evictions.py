@@ -12,8 +12,10 @@ from admin.core.executions.attempts import end_for_drain, judge_silence
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import SILENT, ClusterState, Health
 from admin.core.fleet.silence import describe_loss
+from admin.core.token_pools.grants import Release
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.execution_tokens import give_back_of_judged
 from admin.services.silences import was_silent_before_drain
 from admin.store import clock_checks, cluster_events, fleet, leases
 from admin.store.cluster_events import ClusterEvent
@@ -65,6 +67,7 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
         silent = _silent(context, fleet.heard(connection), now, is_trusted=is_trusted)
         names = leases.clusters_with_expired(connection, silent, now)
     judged: list[LeasedExecution] = []
+    pending: list[Release] = []
     for name in names:
         room = most - number_evicted(judged)
         if room <= 0:
@@ -74,8 +77,9 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
             heard = {name: HeardCluster(state.last_sync_at, state.health)}
             silent = _silent(context, heard, now, is_trusted=is_trusted)
             if not silent.given_up:  # what waits is marked first, whatever the rate of evictions
-                judged += _judge(context, connection, state, silent._replace(lost=[]), now, _BATCH)
-            judged += _judge(context, connection, state, silent, now, min(_BATCH, room))
+                judged += _judge(context, connection, state, silent._replace(lost=[]), now, _BATCH, pending)
+            judged += _judge(context, connection, state, silent, now, min(_BATCH, room), pending)
+    context.tokens.finish(pending)
     for lease in judged:
         if Phase(lease.phase).is_finished:
             count_finished(lease, now)
@@ -88,8 +92,15 @@ def number_evicted(judged: Iterable[LeasedExecution]) -> int:
 
 
 def _judge(
-    context: Context, connection: Connection, state: ClusterState, silent: SilentClusters, now: datetime, most: int
+    context: Context,
+    connection: Connection,
+    state: ClusterState,
+    silent: SilentClusters,
+    now: datetime,
+    most: int,
+    pending: list[Release],
 ) -> list[LeasedExecution]:
+    """Judge executions at a silent cluster; tokens to be given back later are added to those that are pending."""
     judged = leases.expired(connection, state.name, silent, now, most)
     for lease in judged:
         is_given_up = lease.cluster in silent.given_up or lease.silent_since is not None
@@ -97,6 +108,7 @@ def _judge(
         is_lost_first = was_silent_before_drain(context, connection, lease, lease.silent_since or since)
         change = judge_silence(lease, since, now, is_given_up=is_given_up, is_lost_first=is_lost_first)
         lease.apply(change, now)
+    pending += give_back_of_judged(context, connection, judged, now)
     leases.save(connection, judged)
     return judged
 
@@ -132,4 +144,6 @@ def end_drained(context: Context) -> None:
                 change = end_for_drain(lease, drained_by, silent_since)
                 if change is not None:
                     lease.apply(change, now)
+            pending = give_back_of_judged(context, connection, leased, now)
             leases.save(connection, leased)
+        context.tokens.finish(pending)

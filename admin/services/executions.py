@@ -26,6 +26,7 @@ from admin.core.times import show_time
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.execution_tokens import give_back_of_ended
 from admin.services.retention import find_not_counted
 from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
@@ -274,6 +275,9 @@ def terminate(context: Context, key: ExecutionId, cause: str | None, by: Actor) 
         before = find_execution(context, connection, key, lock=True)
         is_changed = end(connection, before, Phase.ABORTED, TERMINATED, cause, by, context.clock())
         after = find_execution(context, connection, key)
+        ended = [before] if is_changed and Phase(after.phase).is_finished else []
+        pending = give_back_of_ended(context, connection, ended)
+    context.tokens.finish(pending)
     if is_changed and Phase(after.phase).is_finished:
         count_finished(after, context.clock())
     return after, is_changed
@@ -340,7 +344,7 @@ def end(
         return False
     values: dict[str, object] = {"phase": after.value, "reason": reason, "reason_message": message}
     if after.is_finished:
-        values |= {"finished_at": now, "lease_expires_at": None}
+        values |= {"finished_at": now, "lease_expires_at": None, "token_number": None}
     if after in (Phase.ABORTING, Phase.ABORTED):
         values |= aborted(message, by)
     executions.change(connection, execution, values, after.value, now, reason=reason, message=message, by=by)

@@ -7,6 +7,7 @@ from admin.core.executions.limits import QUEUEING_BUDGET_EXCEEDED
 from admin.core.times import show_time
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.execution_tokens import give_back_of_ended
 from admin.services.executions import end
 from admin.store import execution_queue, executions, limit_scopes
 from admin.store.executions import Execution
@@ -30,6 +31,8 @@ def end_overdue(context: Context) -> list[Execution]:
             if end(connection, execution, Phase.TIMED_OUT, QUEUEING_BUDGET_EXCEEDED, message, None, now):
                 ended.append(execution)
         limit_scopes.store(connection, [execution.id for execution in ended])
+        pending = give_back_of_ended(context, connection, ended)
+    context.tokens.finish(pending)
     for execution in ended:
         count_finished(execution._replace(phase=Phase.TIMED_OUT.value, reason=QUEUEING_BUDGET_EXCEEDED), now)
     return ended

@@ -14,7 +14,6 @@ from admin.core.executions.tokens import (
     describe_amounts,
     describe_reclaim,
     describe_refusal,
-    line_priority,
     read_amounts,
 )
 from admin.core.token_pools.answers import Allocation, Exhausted, Granted, NotHeld
@@ -22,14 +21,11 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import RETRY_SECONDS
 from admin.core.token_pools.lines import share_in
-from admin.services.context import Context
 from admin.services.exchanges import Exchange
+from admin.services.execution_tokens import claim_of, give_back, holder_of
 from admin.store.execution_events import TOKENS_GRANTED, TOKENS_LOST
 from admin.store.leases import LeasedExecution
 from admin.store.token_backends.base import TokenSession, TokensUnavailable
-
-#: The priority of what runs already and has lost its tokens: before all that waits, of whatever tier and priority.
-_RUNS_ALREADY = 10**9
 
 
 class TokenGate:
@@ -67,9 +63,8 @@ class TokenGate:
         claims |= {
             lease.id: claim_of(context, lease, runs_already=True) for lease in held if _has_lost_tokens(lease, now)
         }
-        pools = {
-            pool for lease in [*held, *(lease for _, lease in needing)] for pool in read_amounts(lease.token_pools)
-        }
+        concerned = [*held, *(lease for _, lease in needing)]
+        pools = {pool for lease in concerned for pool in read_amounts(lease.token_pools)}
         session = context.tokens.session(connection, pools, list(claims.values()))
         gate = cls(exchanges, session, claims, now)
         gate._exchange_of = {lease.id: exchange for exchange, lease in needing}
@@ -120,8 +115,8 @@ class TokenGate:
     def _keep(self, lease: LeasedExecution) -> None:
         """Hold the tokens of a leased execution for as long as its lease, or give them back with it."""
         if lease.token_number is not None:
-            if lease.lease_expires_at is None or lease.lease_expires_at <= self._now:
-                self._give_back(lease)
+            if lease.is_over(self._now):
+                give_back(self._session, lease, self._now)
             elif lease.is_renewed:
                 self._renew(lease)
         elif lease.id in self._claims:
@@ -138,9 +133,6 @@ class TokenGate:
             lease.set(token_number=number)
             held = describe_amounts(self._claims[lease.id].amounts)
             lease.note(TOKENS_GRANTED, lease.reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
-
-    def _give_back(self, lease: LeasedExecution) -> None:
-        give_back(self._session, lease, self._now)
 
     def _renew(self, lease: LeasedExecution) -> None:
         assert lease.token_number is not None
@@ -163,42 +155,13 @@ class TokenGate:
             lease.note(TOKENS_LOST, lease.reason, describe_reclaim(renewal.amounts), lease.cluster, self._now)
 
 
-def give_back(session: TokenSession, lease: LeasedExecution, now: datetime) -> None:
-    """Give back what an execution holds whose lease is over or has ended, with an event where it may still run."""
-    amounts = read_amounts(lease.token_pools)
-    session.release(Release(token=lease.held_token, pools=tuple(amounts), number=lease.token_number))
-    lease.set(token_number=None)
-    if lease.lease_expires_at is not None and may_have_started(lease):
-        lease.note(TOKENS_LOST, lease.reason, describe_reclaim(amounts), lease.cluster, now)
-
-
-def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = False) -> Claim:
-    """What an execution asks for; it stands in line for as long as its cluster is heard."""
-    agents = context.settings.agents
-    return Claim(
-        token=lease.held_token,
-        amounts=read_amounts(lease.token_pools),
-        place=lease.scope,
-        execution=lease.name,
-        holder=holder_of(lease),
-        priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
-        lease_seconds=agents.lease_seconds,
-        wait_seconds=0 if runs_already else agents.unreachable_seconds,
-    )
-
-
-def holder_of(lease: LeasedExecution) -> str:
-    """Who holds tokens for an execution, for people: the cluster where it runs or is to run."""
-    return f"cluster {lease.cluster}"
-
-
 def _release(lease: LeasedExecution, claim: Claim) -> Release:
     return Release(token=claim.token, pools=tuple(claim.amounts))
 
 
 def _has_lost_tokens(lease: LeasedExecution, now: datetime) -> bool:
     """Whether an execution runs without the tokens that it needs."""
-    is_leased = lease.is_renewed and lease.lease_expires_at is not None and lease.lease_expires_at > now
+    is_leased = lease.is_renewed and not lease.is_over(now)
     return lease.token_number is None and is_leased and may_have_started(lease)
 
 

@@ -101,6 +101,10 @@ class LeasedExecution:
         """By what name the attempt that it had when it was read holds tokens, or waits for some."""
         return attempt_token(self.uid, self._loaded_attempt)
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether no agent has a lease of it any more that has not run out."""
+        return self.lease_expires_at is None or self.lease_expires_at <= now
+
     @property
     def is_renewed(self) -> bool:
         """Whether its lease was given or renewed by this transaction."""

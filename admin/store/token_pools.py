@@ -54,6 +54,20 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
         registrations.bump_number(connection)  # the names that workers know depend on it
 
 
+class KnownPools(NamedTuple):
+    """The names of all token pools, and what bounds a claim in those of its own."""
+
+    names: list[str]
+    terms: Mapping[str, Terms]
+
+
+def known_pools(connection: Connection, claim: Claim) -> KnownPools:
+    """The token pools that there are, for a claim; all their names only where it names an unknown one."""
+    [own] = terms(connection, [claim])
+    is_known = claim.amounts.keys() <= own.keys()
+    return KnownPools(names=list(own) if is_known else TOKEN_POOLS.names(connection), terms=own)
+
+
 def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
     """What bounds each claim now, in those of its pools that are defined."""
     if not claims:

@@ -44,7 +44,7 @@ _SETTING_FLAGS = {
     "iam_role_arn": "iam_role",
     "overwrite_cache": "overwrite_cache",
 }
-_LEFT_OUT_IF_EMPTY = ("labels", "annotations", "envs", "retry", "security_context")
+_LEFT_OUT_IF_EMPTY = ("labels", "annotations", "envs", "retry", "token_pools", "security_context")
 #: Flags that relaunch and recover take.
 _REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "strategy", "rules", "overwrite_cache", "inputs")
 #: Where there is no file.
@@ -310,7 +310,7 @@ def _settings_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Doc
     values = dict(document.values)
     if "target_execution_cluster" in values:
         values["execution_cluster_label"] = values["target_execution_cluster"]
-    for key in ("labels", "annotations", "envs"):
+    for key in ("labels", "annotations", "envs", "token_pools"):
         values[key] = {**values.get(key, {}), **dict(flags[key])}
     values["retry"] = retry_policy(values.get("retry") or {}, flags)
     values = typed_strategy(values | _typed_settings(flags), flags["strategy"], flags["rules"])

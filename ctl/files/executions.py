@@ -21,7 +21,7 @@ from ctl.files.positions import start_of
 from ctl.files.readings import MAX_BYTES, DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
 from ctl.files.rules import RULES_SCHEMA, STRATEGIES
-from ctl.files.run_settings import AUTH_ROLE_SCHEMA, REFUSED
+from ctl.files.run_settings import AUTH_ROLE_SCHEMA, REFUSED, TOKEN_POOLS_SCHEMA
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -61,6 +61,7 @@ FILE_SCHEMA: Schema = {
         "authRole": AUTH_ROLE_SCHEMA,
         "executionEnvAssignments": _ANYTHING,
         "retry": RETRY_SCHEMA,
+        "tokenPools": TOKEN_POOLS_SCHEMA,
     }
 }
 _ON_COMMAND_LINE = ("dryRun", "relaunch", "recover", "execFile")

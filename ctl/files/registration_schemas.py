@@ -16,7 +16,7 @@ from ctl.client.kinds import Schema, built_in
 from ctl.client.words import fold
 from ctl.files.conversion import child_node, plain_or_wrapped
 from ctl.files.retries import RETRY_SCHEMA
-from ctl.files.run_settings import AUTH_ROLE_SCHEMA
+from ctl.files.run_settings import AUTH_ROLE_SCHEMA, TOKEN_POOLS_SCHEMA
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
@@ -68,6 +68,7 @@ def document_properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
         "output_location_prefix": _TEXT,
         "quality_of_service": urgency if isinstance(service, yaml.MappingNode) else urgency["properties"]["tier"],
         "retry": RETRY_SCHEMA,
+        "token_pools": TOKEN_POOLS_SCHEMA,
         "active": {"type": "boolean"},
     }
 

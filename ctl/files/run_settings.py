@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.client.answers import Document
-from ctl.client.facts import REFUSED_FIELDS
+from ctl.client.facts import REFUSED_FIELDS, SCHEMAS
 from ctl.client.kinds import Schema
 from ctl.client.words import fold
 
@@ -25,7 +25,11 @@ _SAME = (
     "raw_output_data_config",
     "execution_env_assignments",
     "retry",
+    "token_pools",
 )
+
+#: The tokens that an execution needs.
+TOKEN_POOLS_SCHEMA: Schema = SCHEMAS["job"]["properties"]["token_pools"]
 
 #: Flyte's older form of an identity.
 AUTH_ROLE_SCHEMA: Schema = {

@@ -35,4 +35,5 @@ class Rules:
     platform: PlatformValues
     queues: tuple[Queue, ...] = ()
     queueing_budgets: Mapping[str, str] = field(default_factory=dict)  #: by tier
+    task_tokens: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: by task type and token pool
     fenced: frozenset[str] = frozenset()  #: domains whose requests may not override where settings send them

@@ -85,6 +85,7 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
     filled = dict(launch.job) if launch.inputs is None else fill_job(launch.job, launch.inputs)
     job = _with_config(filled, effective, launch.project_labels)
     job = with_resources(job, settings[kinds.TASK_RESOURCE.name], launch.job_path)
+    job = _with_tokens(job, launch, rules)
     plugins = _plugins(job, settings[kinds.PLUGIN_OVERRIDE.name])
     must_offer = plugins is not None and plugins["missing_plugin_behavior"] == "FAIL"
     return RunPlan(
@@ -148,6 +149,22 @@ def _with_config(
             configured[name] = merged
     identity = effective.config.value.get("security_context", {}).get("run_as")
     return configured | {"identity": identity} if identity else configured
+
+
+def _with_tokens(job: dict[str, Any], launch: Launch, rules: Rules) -> dict[str, Any]:
+    """A job with the tokens that it needs; of each pool the most specific statement counts."""
+    layers = (
+        rules.task_tokens.get(job["task_type"]),
+        job.get("token_pools"),
+        launch.definition.get("token_pools"),
+        launch.request.get("token_pools"),
+    )
+    if not any(layers):
+        return job
+    amounts = {pool: amount for layer in layers for pool, amount in (layer or {}).items()}
+    needed = {pool: amount for pool, amount in sorted(amounts.items()) if amount}
+    others = {name: value for name, value in job.items() if name != "token_pools"}
+    return {**others, "token_pools": needed} if needed else others
 
 
 def _plugins(job: Mapping[str, Any], overrides: Resolved) -> dict[str, Any] | None:

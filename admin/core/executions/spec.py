@@ -18,6 +18,7 @@ from admin.core.placement.constraints.rules import RULES
 from admin.core.placement.routes import Target
 from admin.core.problems import Path, Problem, dotted, invalid, raise_problems, shorten
 from admin.core.settings import builtin_kinds as kinds
+from admin.core.token_pools.documents import NEEDS
 
 #: An execution becomes a native job, so its name is one that Kubernetes accepts.
 EXECUTION_NAME = r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -72,6 +73,7 @@ EXECUTION_SPEC = Section(
             },
         ),
         "retry": RETRY,
+        "token_pools": NEEDS,
         "job": JOB,
         "jobspec": FreeForm(description="A jobspec: the simple form, the next generation's, or Flux's."),
         "cluster": ENTITY_NAME,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS
 from admin.core.json_text import json_string, json_value
+from admin.core.problems import Problem, closest, did_you_mean, raise_problems
 from admin.core.token_pools.answers import Allocation, Conflict, Exhausted, Full, Granted, NeverFits, UnknownPools
-from admin.core.token_pools.limits import POOL
+from admin.core.token_pools.limits import POOL, Terms, never_fits
 
 #: The reason of an execution whose cluster has room, and which waits for tokens.
 WAITING_FOR_TOKENS = "WAITING_FOR_TOKENS"
+#: The variable by which a job is told the number of its grant, which fences off earlier holders.
+NUMBER_VARIABLE = "RAINBOW_TOKEN_NUMBER"
 #: A tier counts more than any priority within one; both fit into 32 bits.
 _TIER_STEP, _LARGEST_PRIORITY = 10**6, 4 * 10**5
 #: The priority of an execution that has none, which is that of a claim that has none.
@@ -32,10 +37,48 @@ def read_amounts(text: str | None) -> dict[str, int]:
     return {} if text is None else json_value(text)
 
 
+def source_of(launch: Launch, rules: Rules, job: Mapping[str, Any]) -> Callable[[str], str]:
+    """Where the amount of a pool was given, for problems."""
+
+    def find(pool: str) -> str:
+        if pool in (launch.request.get("token_pools") or {}):
+            return f"spec.token_pools.{pool}"
+        if pool in (launch.definition.get("token_pools") or {}):
+            return f"token_pools.{pool} of the launch plan"
+        if pool in (launch.job.get("token_pools") or {}):
+            return f"{launch.job_path}.token_pools.{pool}"
+        return f"resourcemanager.taskTypes.{job['task_type']}.{pool} of the configuration"
+
+    return find
+
+
+def check_amounts(
+    amounts: Mapping[str, int], terms: Mapping[str, Terms], names: Iterable[str], field_of: Callable[[str], str]
+) -> None:
+    """Refuse amounts of unknown pools, and those that could never fit."""
+    problems = []
+    for pool, amount in sorted(amounts.items()):
+        if pool not in terms:
+            near = closest(pool, list(names))
+            reason = f"There is no token pool '{pool}'.{did_you_mean(near)} Define it, or ask for another."
+            problems.append(Problem(field=field_of(pool), reason=reason, closest=near))
+        elif limit := never_fits(pool, amount, terms[pool]):
+            reason = f"{amount} can never fit: the most is {limit.cap}, by {limit.origin} ({limit.level})."
+            problems.append(Problem(field=field_of(pool), reason=f"{reason} Ask for fewer, or raise that."))
+    raise_problems(problems)
+
+
 def line_priority(tier: int, priority: int) -> int:
     """The priority of an execution among all that wait for tokens: by its tier, then by its own priority."""
     own = max(-_LARGEST_PRIORITY, min(priority - _USUAL_PRIORITY, _LARGEST_PRIORITY))
     return (len(TIERS) - 1 - tier) * _TIER_STEP + own
+
+
+def lease_job(job: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
+    """A job as an agent gets it: with the number of its grant in the environment, where it holds tokens."""
+    if number is None:
+        return job
+    return {**job, "environment": {**job.get("environment", {}), NUMBER_VARIABLE: str(number)}}
 
 
 def describe_amounts(amounts: Mapping[str, int]) -> str:

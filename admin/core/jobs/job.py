@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from admin.core import names
@@ -15,7 +14,7 @@ from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, TASK_RESOURCES, parse_demand
 from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
 from admin.core.settings.resolution import Resolved
-from admin.core.token_pools.documents import AMOUNTS
+from admin.core.token_pools.documents import NEEDS
 
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 
@@ -52,7 +51,7 @@ JOB = Section(
         "requires": ListOf(item=FreeForm(), min_items=0, description="What the nodes that it runs on must have."),
         "compatibility": FreeForm(description="What its image needs: architecture, os, and fields of subsystems."),
         "outputs": ListOf(item=Text(max_length=4096), min_items=0, description="Small files to bring back."),
-        "token_pools": replace(AMOUNTS, description="How many tokens of which pools it holds while it runs."),
+        "token_pools": NEEDS,
         "labels": LABEL_VALUES,
         "annotations": ANNOTATION_VALUES,
     },

@@ -35,6 +35,12 @@ AMOUNTS = MapOf(
     max_entries=_MOST_POOLS,
     description="How many tokens of which pools; all are granted, or none.",
 )
+#: What a job needs while it runs; 0 takes back what a broader statement asks for.
+NEEDS = replace(
+    AMOUNTS,
+    value=tokens_field("How many tokens; 0 for none.", minimum=0),
+    description="How many tokens of which pools it holds while it runs.",
+)
 _OF_BOTH: dict[str, Field] = {
     "token": Text(max_length=255, nullable=False, description="Names the claim; the same one asks again."),
     "pools": AMOUNTS,

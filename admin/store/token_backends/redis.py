@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.json_text import json_string, json_value
 from admin.core.settings.scopes import Scope
@@ -209,7 +210,8 @@ class RedisTokens:
                 self.release(release)
         except TokensUnavailable:  # they come back when their leases are over
             _log.warning("tokens were not given back, since Redis does not answer", exc_info=True)
-        with self._database.writing() as connection:
+        # Without a database agents ask again a moment later.
+        with suppress(SQLAlchemyError), self._database.writing() as connection:
             token_grants.note_releases(connection, {pool for release in releases for pool in release.pools})
 
     def probe(self) -> None:

@@ -38,9 +38,10 @@ is given.
 An --execFile takes flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
 targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and in addition name, launchplan, job, jobspec,
 cluster, executionClusterLabel, strategy, rules, labels, annotations, interruptible, maxParallelism,
-outputLocationPrefix, qualityOfService, securityContext, authRole, executionEnvAssignments and retry (of attempts,
-backoff, retryOn and onLost). `workflow: X` names the launch plan X as in flytectl, or the workflow X if there is no
-such launch plan. Flags override the file; a -p or -d that contradicts its targetProject or targetDomain is refused.
+outputLocationPrefix, qualityOfService, securityContext, authRole, executionEnvAssignments, tokenPools and retry (of
+attempts, backoff, retryOn and onLost). `workflow: X` names the launch plan X as in flytectl, or the workflow X if there
+is no such launch plan. Flags override the file; a -p or -d that contradicts its targetProject or targetDomain is
+refused.
 
 A file may hold several documents, separated by `---`, or a JSON list of them: each is one execution, and flags apply to
 all of them. They are sent in batches, and each has its own result: created, exists, or failed with the reason. The exit

@@ -81,6 +81,16 @@ def _inputs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
     return inputs
 
 
+def _amounts(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+    """Pools and how many tokens of each; the admin says what is wrong with a number."""
+    amounts = {}
+    for pool, text in _pairs(ctx, param, values).items():
+        if not text.isascii() or not text.removeprefix("-").isdigit():
+            raise click.BadParameter(f"{pool}: {text!r} is not a number of tokens: write {pool}=1.", ctx, param)
+        amounts[pool] = int(text)
+    return amounts
+
+
 def _one_label(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> str | None:
     for value in values:
         require_text(ctx, param, value)
@@ -167,6 +177,14 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
         metavar="|".join(ON_LOST),
         type=click.Choice(ON_LOST, case_sensitive=False),
         help="What to do if its cluster is silent after it may have started; wait by default.",
+    ),
+    option(
+        "tokenPool",
+        parameter="token_pools",
+        metavar="POOL=N",
+        multiple=True,
+        callback=_amounts,
+        help="How many tokens of a token pool it holds while it runs. Repeatable.",
     ),
     text_option("image", metavar="IMAGE", help="Container image of an ad hoc job."),
     text_option("cpu", metavar="QUANTITY", help="CPU of each task: 2, 500m."),

@@ -22,8 +22,8 @@ from ctl.files.registrations import TITLES, Registration, read_registrations
 DOCUMENTS = """A workflow is a document with name, version, description, inputs and job; a launch plan one with name,
 version, description, workflow (its name, or {name, version, project, domain}) and any of workflowVersion,
 defaultInputs, fixedInputs, clusterPool, executionClusterLabel, labels, annotations, envs, kubeServiceAcct, iamRoleARN,
-securityContext, authRole, maxParallelism, interruptible, overwriteCache, outputLocationPrefix, qualityOfService, retry
-(of attempts, backoff, retryOn and onLost) and active. A document without project and domain
+securityContext, authRole, maxParallelism, interruptible, overwriteCache, outputLocationPrefix, qualityOfService,
+tokenPools, retry (of attempts, backoff, retryOn and onLost) and active. A document without project and domain
 takes those of -p and -d. A launch plan without the version of its workflow launches the one registered last. A
 registered version is never changed: registering the same content again succeeds, other content is refused."""
 

@@ -1,0 +1,82 @@
+"""Tokens of executions: how they are asked for, and given back by those that end, or whose leases are over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from admin.core.executions.attempts import may_have_started
+from admin.core.executions.tokens import attempt_token, describe_reclaim, line_priority, read_amounts
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.grants import Release
+from admin.services.context import Context
+from admin.store.execution_events import TOKENS_LOST
+from admin.store.executions import Execution
+from admin.store.leases import LeasedExecution
+from admin.store.token_backends.base import TokenSession
+
+#: The priority of what runs already and has lost its tokens: before all that waits, of whatever tier and priority.
+_RUNS_ALREADY = 10**9
+
+
+def give_back_of_ended(context: Context, connection: Connection, ended: Iterable[Execution]) -> list[Release]:
+    """Give back what executions hold or wait for, as they were before they ended.
+
+    Returns what `TokenBackend.finish` is to do once the transaction is committed.
+    """
+    needing = [execution for execution in ended if execution.token_pools is not None]
+    pools = {pool for execution in needing for pool in read_amounts(execution.token_pools)}
+    if not needing:
+        return []
+    session = context.tokens.session(connection, pools, [])
+    for execution in needing:
+        token = attempt_token(execution.uid, execution.attempt)
+        session.release(Release(token=token, pools=tuple(read_amounts(execution.token_pools))))
+    session.save()
+    return list(session.pending)
+
+
+def give_back_of_judged(
+    context: Context, connection: Connection, judged: Iterable[LeasedExecution], now: datetime
+) -> list[Release]:
+    """Give back what executions hold whose leases are over or have ended, before these are saved; returns the same."""
+    over = [lease for lease in judged if lease.token_number is not None and lease.is_over(now)]
+    pools = {pool for lease in over for pool in read_amounts(lease.token_pools)}
+    if not over:
+        return []
+    session = context.tokens.session(connection, pools, [])
+    for lease in over:
+        give_back(session, lease, now)
+    session.save()
+    return list(session.pending)
+
+
+def give_back(session: TokenSession, lease: LeasedExecution, now: datetime) -> None:
+    """Give back what an execution holds whose lease is over or has ended, with an event where it may still run."""
+    amounts = read_amounts(lease.token_pools)
+    session.release(Release(token=lease.held_token, pools=tuple(amounts), number=lease.token_number))
+    lease.set(token_number=None)
+    if lease.lease_expires_at is not None and may_have_started(lease):
+        lease.note(TOKENS_LOST, lease.reason, describe_reclaim(amounts), lease.cluster, now)
+
+
+def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = False) -> Claim:
+    """What an execution asks for; it stands in line for as long as its cluster is heard."""
+    agents = context.settings.agents
+    return Claim(
+        token=lease.held_token,
+        amounts=read_amounts(lease.token_pools),
+        place=lease.scope,
+        execution=lease.name,
+        holder=holder_of(lease),
+        priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
+        lease_seconds=agents.lease_seconds,
+        wait_seconds=0 if runs_already else agents.unreachable_seconds,
+    )
+
+
+def holder_of(lease: LeasedExecution) -> str:
+    """Who holds tokens for an execution, for people: the cluster where it runs or is to run."""
+    return f"cluster {lease.cluster}"
