@@ -156,8 +156,8 @@ def provenance_of(context: Context, connection: Connection, limits: Iterable[Quo
 
 
 def describe_origin(limit: QuotaLimit, set_by: Provenance | None, now: datetime | None) -> str:
-    """The revision of a limit's row in words; empty for the platform."""
-    if limit.version is None:
+    """The revision of a limit's row in words; empty for the platform, and for a row that is only assumed."""
+    if not limit.version:
         return ""
     return not_kept(f"revision {limit.version}") if set_by is None else set_by.describe(now)
 
