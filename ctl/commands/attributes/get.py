@@ -57,7 +57,7 @@ def get_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
         if not flags["all_scopes"] and (flag := typed_choice(flags)):
             raise InvalidInput(f"{flag} chooses among the rows of all scopes: give -A with it.")
-        if flags.get("usage"):
+        if flags["usage"]:
             _show_usage(session, kind, flags)
             return
         if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
@@ -86,7 +86,7 @@ def get_attribute(kind: Kind) -> Command:
             force_option("Overwrite the file without asking."),
             at_option("As it was at this revision."),
             Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C."),
-            *([_USAGE] if kind.name == _WITH_USAGE else []),
+            _USAGE,
             *_LISTING.options(),
         ],
         examples=_examples(kind),
@@ -95,6 +95,8 @@ def get_attribute(kind: Kind) -> Command:
 
 def _show_usage(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
     """Every quota that applies at a scope, and how much of it is used; all of them hold together."""
+    if kind.name != _WITH_USAGE:
+        raise InvalidInput("--usage is of execution-quota; `rainbowctl get token-pool` shows who holds tokens.")
     given = [f"--{name}" for name in ("exact", "watch") if flags[name]]
     given += ["-A"] if flags["all_scopes"] else []
     given += [f"--{word}" for word, name in (("attrFile", "attr_file"), ("at", "at")) if flags[name] is not None]
