@@ -41,7 +41,7 @@ _LISTING = Listing(
 
 #: The kind whose rows bound what is counted, and the flag that shows how much that is.
 _WITH_USAGE = "EXECUTION_QUOTA"
-_USAGE = Option(["--usage"], is_flag=True, help="Of execution-quota: how much is used of every row that applies at the scope.")
+_USAGE = Option(["--usage"], is_flag=True, help="Of execution-quota: how much of every row is used that applies.")
 _USAGE_COLUMNS: Columns = {
     "LEVEL": lambda use: use["level"],
     "SCOPE": lambda use: "/".join(use[key] for key in KEYS if use.get(key)) or "-",
