@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -206,14 +206,13 @@ def test_creations_at_once_never_exceed_what_may_wait(app: Flask, context: Conte
         for thread in range(8)
     ]
 
-    def send(bodies: list[dict[str, Any]]) -> Iterator[int]:
+    def send(bodies: list[dict[str, Any]]) -> list[int]:
         client = app.test_client()
-        for body in bodies[:4]:
-            yield client.post(f"{API}/executions", json=body).status_code
+        codes = [client.post(f"{API}/executions", json=body).status_code for body in bodies[:4]]
         results = client.post(f"{API}/executions", json={"executions": bodies[4:]}).json["results"]  # type: ignore[index]
-        yield from (429 if "error" in result else 200 for result in results)
+        return [*codes, *(429 if "error" in result else 200 for result in results)]
 
-    codes = Counter(code for own in all_at_once([lambda own=own: list(send(own)) for own in requests]) for code in own)
+    codes = Counter(code for own in all_at_once([partial(send, own) for own in requests]) for code in own)
     assert codes == {200: 25, 429: 39}
     waiting = [len(get(api, f"executions?project={project}&limit=100")["executions"]) for project in (PROJECT, OTHER)]
     assert waiting == [10, 15]
@@ -225,7 +224,7 @@ def test_agents_at_once_never_exceed_what_may_run(app: Flask, context: Context) 
     quota(api, "project", running=7)
     for agent in agents:
         add(agent, *(f"{agent.cluster}-{number}" for number in range(6)))
-    taken = all_at_once([lambda agent=agent: agent.offered(6) for agent in agents])
+    taken = all_at_once([partial(agent.offered, 6) for agent in agents])
     assert sum(map(len, taken)) == 7
 
 

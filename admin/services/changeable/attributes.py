@@ -31,6 +31,11 @@ def attribute_write(
     return RowWrite(key=RowKey(kind.name, "", scope), change=change, expectation=expectation)
 
 
+def write_permission(kind: Kind) -> str:
+    """What one needs to write rows of a kind."""
+    return QUOTAS_WRITE if kind.is_quota else ChangeableAttributes.permission
+
+
 class ChangeableAttributes(Changeable):
     """Attributes, of every kind that is declared."""
 
@@ -64,7 +69,7 @@ class ChangeableAttributes(Changeable):
     def _permission(self, kind: str) -> str:
         """What one needs to write rows of a kind: quotas bind those who may change all other settings."""
         kinds = self.context.settings.kinds
-        return QUOTAS_WRITE if kind in kinds and kinds[kind].is_quota else self.permission
+        return write_permission(kinds[kind]) if kind in kinds else self.permission
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._view = self.draft.settings_view
