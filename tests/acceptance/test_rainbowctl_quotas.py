@@ -19,8 +19,8 @@ def shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
     return Shell(admin, tmp_path)
 
 
-def test_quotas_are_set_shown_explained_and_deleted(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "f.yaml").write_text("domain: development\nwaiting: 2\nrunning: 9\n")
+def test_quotas_are_set_shown_explained_and_deleted(shell: Shell) -> None:
+    (shell.cwd / "f.yaml").write_text("domain: development\nwaiting: 2\nrunning: 9\n")
     shell.ok("rainbowctl update execution-quota --attrFile f.yaml --force -m shared")
     shell.ok(f"rainbowctl update execution-quota {HERE} --running 3 --force")
     usage = f"rainbowctl get execution-quota {HERE} --usage"
@@ -37,14 +37,14 @@ def test_quotas_are_set_shown_explained_and_deleted(shell: Shell, tmp_path: Path
     for name in ("a", "b"):
         shell.ok(f"rainbowctl create execution {HERE} --name {name} -- true")
     refused = shell.run(f"rainbowctl create execution {HERE} --name c -- true")
-    assert refused.code != 0
+    assert refused.status != 0
     assert "2 of 2 executions wait, by waiting of the execution-quota at domain development" in refused.err
     shell.ok("rainbowctl delete execution-quota -d development --force")
     shell.ok(f"rainbowctl create execution {HERE} --name c -- true")
 
 
-def test_a_quota_of_tokens_is_written_by_a_file_and_warns_of_an_unknown_pool(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "f.yaml").write_text("project: flytesnacks\npools:\n  hive: 5\n")
+def test_a_quota_of_tokens_is_written_by_a_file_and_warns_of_an_unknown_pool(shell: Shell) -> None:
+    (shell.cwd / "f.yaml").write_text("project: flytesnacks\npools:\n  hive: 5\n")
     written = shell.run("rainbowctl update token-pool-quota --attrFile f.yaml --force")
     assert "No token pool is called 'hive' yet." in written.err
     assert "pools.hive" in shell.ok("rainbowctl get no-effect")
