@@ -19,9 +19,9 @@ from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import excesses, zero_limits
+from admin.core.token_pools.documents import AMOUNTS
 
 _LONGEST_SILENCE_SECONDS = 3650 * 86_400
-from admin.core.token_pools.documents import AMOUNTS
 
 
 def check_document(document: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_database_problems(document["database"].get("url", "")),
             *_tls_problems(document["server"].get("tls", {})),
             *_openid_problems(document["openid"]),
-            *_resource_manager_problems(document["resourcemanager"]),
+            *_resource_manager_problems(document["resourcemanager"], document["agents"]["leaseSeconds"]),
         ]
     )
 
@@ -165,7 +165,7 @@ def host_paths(redis: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(redis.get("hostPaths") or filter(None, [redis.get("hostPath")]))
 
 
-def _resource_manager_problems(section: Mapping[str, Any]) -> Iterator[Problem]:
+def _resource_manager_problems(section: Mapping[str, Any], lease_seconds: int) -> Iterator[Problem]:
     redis = section["redis"]
     problems: list[Problem] = []
     for task_type, amounts in section.get("taskTypes", {}).items():
@@ -173,6 +173,9 @@ def _resource_manager_problems(section: Mapping[str, Any]) -> Iterator[Problem]:
     yield from problems
     if redis.get("hostPaths") and redis.get("hostPath"):
         yield Problem(field="resourcemanager.redis.hostPath", reason="stands beside hostPaths: give one of them.")
+    if section["type"] == "redis" and redis["longestLeaseSeconds"] < lease_seconds:
+        reason = f"must be at least agents.leaseSeconds ({lease_seconds}): executions hold tokens as long as leases."
+        yield Problem(field="resourcemanager.redis.longestLeaseSeconds", reason=reason)
     if section["type"] == "redis" and not host_paths(redis):
         yield Problem(field="resourcemanager.redis.hostPaths", reason="is missing: say where Redis is, [host:6379].")
     for path in host_paths(redis):

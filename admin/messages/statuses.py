@@ -11,7 +11,10 @@ from admin.core.executions.causes import Cause
 from admin.core.executions.run_times import Times
 from admin.core.executions.starts import MOST_AHEAD, Start
 from admin.core.executions.statuses import Status
+from admin.core.executions.token_waits import TokenWait
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.messages.shared import Answer, Time, one_of
+from admin.messages.token_holders import FullLimitAnswer
 
 
 class FailureAnswer(Answer):
@@ -98,6 +101,31 @@ class StartAnswer(Answer):
         return cls.from_attributes(start, ahead=[AheadAnswer.from_attributes(other) for other in start.ahead])
 
 
+class TokenWaitAnswer(Answer):
+    """What an execution waits for in token pools; who holds tokens is left out where the caller may not see it."""
+
+    pools: Annotated[dict[str, int], Meta(description="How many tokens it needs, by pool.")]
+    place: Annotated[int | None, Meta(description="In line; the first is 1.")] = None
+    waiting: Annotated[int, Meta(description="How many wait for any of its pools, itself included.")] = 0
+    full: list[FullLimitAnswer]
+    message: str
+
+    @classmethod
+    def from_wait(cls, wait: TokenWait) -> TokenWaitAnswer:
+        return cls(
+            pools=dict(wait.amounts),
+            place=wait.place,
+            waiting=wait.waiting,
+            full=[FullLimitAnswer.from_full(full, _is_told) for full in wait.full],
+            message=wait.message,
+        )
+
+
+def _is_told(place: Scope) -> bool:
+    """Whether a holder is named: of the others the service has left out where they are."""
+    return place != PLATFORM
+
+
 class ExecutionStatusAnswer(Answer):
     """Where an execution stands now."""
 
@@ -120,6 +148,7 @@ class ExecutionStatusAnswer(Answer):
     start: Annotated[
         StartAnswer | None, Meta(description="While it is in line at a cluster that takes work: when it starts.")
     ] = None
+    tokens: Annotated[TokenWaitAnswer | None, Meta(description="While it waits for tokens.")] = None
 
     @classmethod
     def from_status(cls, status: Status) -> ExecutionStatusAnswer:
@@ -129,4 +158,5 @@ class ExecutionStatusAnswer(Answer):
             last_failure=failure and FailureAnswer.from_record(failure),
             times=status.times and TimesAnswer.from_times(status.times),
             start=status.start and StartAnswer.from_start(status.start),
+            tokens=status.tokens and TokenWaitAnswer.from_wait(status.tokens),
         )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from admin.core.settings.scopes import Scope
-from admin.core.token_pools.answers import Exhausted, Full, Granted, Released, Renewed
+from admin.core.token_pools.answers import Exhausted, Granted, Released, Renewed
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.lines import Waiter
 from admin.messages.definitions import WrittenAnswer, named_body
 from admin.messages.requests import Fields, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as, one_of
+from admin.messages.token_holders import FullLimitAnswer, Sees, TokenHolderAnswer, if_seen
 from admin.services.token_pools import TokenPoolView
 
 TokenPoolBody = named_body(
@@ -47,45 +47,12 @@ class TokenReleaseBody(RequestSchema):
     example: ClassVar[Fields] = {"release": _HOLDING}
 
 
-#: Whether the caller may see what is at a place.
-Sees = Callable[[Scope], bool]
-
-
 class CapsAnswer(Answer):
     """The most tokens that each project, namespace and execution may have."""
 
     project: int | None = None
     namespace: int | None = None
     execution: int | None = None
-
-
-class TokenHolderAnswer(Answer):
-    """Who holds tokens; who and what for is left out of those that the caller may not see."""
-
-    amount: int
-    since: datetime
-    until: datetime
-    number: int | None = None
-    token: str | None = None
-    holder: str | None = None
-    project: str | None = None
-    domain: str | None = None
-    execution: str | None = None
-
-    @classmethod
-    def from_grant(cls, grant: Grant, sees: Sees) -> TokenHolderAnswer:
-        is_seen = sees(grant.place)
-        return cls(
-            amount=grant.amount,
-            since=grant.granted_at,
-            until=grant.expires_at,
-            number=grant.number if is_seen else None,
-            token=_if(is_seen, grant.token),
-            holder=_if(is_seen, grant.holder),
-            project=_if(is_seen, grant.place.project),
-            domain=_if(is_seen, grant.place.domain),
-            execution=_if(is_seen, grant.execution),
-        )
 
 
 class TokenWaiterAnswer(Answer):
@@ -109,16 +76,12 @@ class TokenWaiterAnswer(Answer):
             amount=waiter.amounts[pool],
             priority=waiter.priority,
             since=waiter.since,
-            token=_if(is_seen, waiter.token),
-            holder=_if(is_seen, waiter.holder),
-            project=_if(is_seen, waiter.place.project),
-            domain=_if(is_seen, waiter.place.domain),
-            execution=_if(is_seen, waiter.execution),
+            token=if_seen(is_seen, waiter.token),
+            holder=if_seen(is_seen, waiter.holder),
+            project=if_seen(is_seen, waiter.place.project),
+            domain=if_seen(is_seen, waiter.place.domain),
+            execution=if_seen(is_seen, waiter.execution),
         )
-
-
-def _if(is_seen: bool, text: str) -> str | None:
-    return text if is_seen and text else None
 
 
 class TokenPoolAnswer(Answer):
@@ -171,34 +134,6 @@ class TokenPoolWritten(WrittenAnswer):
     token_pool: Annotated[Json | None, described_as("TokenPoolAnswer", "TokenPoolDefinition")] = (
         None  # the latter in a plan
     )
-
-
-class FullLimitAnswer(Answer):
-    """A limit that leaves no room for a claim."""
-
-    pool: str
-    level: Annotated[str, Meta(description="pool, project, namespace or execution; of a quota the level of its row.")]
-    origin: str
-    cap: int
-    used: int
-    amount: int
-    promised: Annotated[int | None, Meta(description="Free, but kept for those ahead in line.")] = None
-    holders: list[TokenHolderAnswer] | None = None
-    holder_count: int = 0
-
-    @classmethod
-    def from_full(cls, full: Full, sees: Sees) -> FullLimitAnswer:
-        return cls(
-            pool=full.pool,
-            level=full.limit.level,
-            origin=full.limit.origin,
-            cap=full.limit.cap,
-            used=full.used,
-            amount=full.amount,
-            promised=full.promised or None,
-            holders=[TokenHolderAnswer.from_grant(grant, sees) for grant in full.holders] or None,
-            holder_count=full.holder_count,
-        )
 
 
 class TokenAllocationAnswer(Answer):

@@ -111,9 +111,11 @@ def _admit_some(
             _retry(opening.exchange, refusal, now)
         if len(new) >= opening.room:
             break
-    for lease in line.rest:
+    is_full = len(new) >= opening.room
+    for lease in opening.candidates if is_full else line.rest:
         for gate in gates:
-            gate.leave(lease)
+            if lease.token_number is None:
+                gate.leave(lease)
     told += _tell_others(opening, line, connection, now)
     leases.save(connection, told)
     return new

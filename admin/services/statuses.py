@@ -42,6 +42,7 @@ from admin.services.context import Context
 from admin.services.execution_quotas import describe_full
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
+from admin.services.token_waits import view_token_wait
 from admin.services.visibility import told_registration
 from admin.store import execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
@@ -101,6 +102,7 @@ def view_status(
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not backs_off and (obstacle is None or obstacle.filter == ROOM.name)
+    tokens = view_token_wait(context, connection, execution) if takes_work and is_in_line else None
     drain = find_drain(context, connection, execution)
     obstacles = None
     if is_nowhere or backs_off:
@@ -132,9 +134,10 @@ def view_status(
         obstacle=obstacle,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(context.access, connection, execution, position, now)
-        if position is not None and takes_work and sees_fleet
+        if position is not None and takes_work and sees_fleet and tokens is None
         else None,
         quota=describe_full(context, connection, execution) if is_in_line else "",
+        tokens=tokens,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
         drain=drain,

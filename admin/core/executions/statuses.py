@@ -12,6 +12,7 @@ from admin.core.executions.retries import DRAINED
 from admin.core.executions.run_times import Times
 from admin.core.executions.silences import Drain, as_sentence
 from admin.core.executions.starts import Start
+from admin.core.executions.token_waits import TokenWait
 from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import Actor
@@ -36,6 +37,7 @@ class Status:
     last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
     times: Times | None  #: None where some of its attempts are not recorded
     start: Start | None  #: while it is in line at a cluster that takes work
+    tokens: TokenWait | None = None  #: while it waits for tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,7 @@ class Circumstances:
     triggers: str = ""  #: when it is decided again, where no cluster would take it now
     start: Start | None = None  #: when it starts, where its cluster takes work
     quota: str = ""  #: the quota that has no room for it now, and who has it
+    tokens: TokenWait | None = None  #: what it waits for in token pools, where its cluster has room
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
@@ -95,6 +98,7 @@ class Circumstances:
             last_failure=None if self.phase.is_finished else self.failure,
             times=self.times,
             start=self.start,
+            tokens=self.tokens,
         )
 
     @property
@@ -168,6 +172,9 @@ class Circumstances:
             return f"QUEUED for {age}{self._of}: {self._reason}"
         if self.position is None:
             return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and has not said that it runs."
+        if self.tokens is not None:
+            line = f", {self.tokens.line}" if self.tokens.line else ""
+            return f"QUEUED for {age} at {self.cluster}{line}{self._of}: {self.tokens.message}"
         place = _PLACES[self.position - 1] if self.position <= len(_PLACES) else f"number {self.position} in line"
         place = place if self.is_position_told else "in line"
         if self.quota and (self.obstacle is None or self.obstacle.filter == ROOM.name):
@@ -232,6 +239,8 @@ class Circumstances:
             room = "a cluster that has been seen has room for it, or " if self.may_move else ""
             taken = f"The agent of {self.cluster} takes it once there is one."
             step = f"{taken} It is decided again when {room}the fleet changes."
+        elif self.tokens is not None:
+            step = f"The agent of {self.cluster} gets it with its tokens, when they are free and it is its turn."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             when = "both it and the quota have room" if self.quota else "it has room"
             step = f"The agent of {self.cluster} takes it when {when}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.definitions import NO_CAPS, Caps
@@ -23,3 +24,4 @@ class Claim:
     weight: float = 1.0  #: of the claim; that of its project is among the terms
     lease_seconds: float = 60.0
     wait_seconds: float = 0.0  #: how long it stays in line without asking again
+    since: datetime | None = None  #: its age in line; None for since it asks

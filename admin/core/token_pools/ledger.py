@@ -216,7 +216,7 @@ class Ledger:
             holder=claim.holder,
             priority=claim.priority,
             weight=claim.weight * weight_of(terms),
-            since=before.since if before else self.now,
+            since=claim.since or (before.since if before else self.now),
             wait_seconds=claim.wait_seconds,
             expires_at=self.now + timedelta(seconds=claim.wait_seconds),
         )

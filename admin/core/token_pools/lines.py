@@ -105,12 +105,12 @@ def statuses(waiter: Waiter, rooms: Mapping[str, Room]) -> dict[str, Status]:
     }
 
 
-def rank(waiter: Waiter, rooms: Mapping[str, Room]) -> tuple[int, float, int, str]:
+def rank(waiter: Waiter, rooms: Mapping[str, Room]) -> tuple[int, float, datetime, int, str]:
     """The smaller is served first: by priority, by the largest share of any of its pools, by age."""
     share = max(
         share_in(waiter, rooms[pool]) if pool in rooms else _standing(waiter, pool).share for pool in waiter.amounts
     )
-    return -waiter.priority, share, waiter.number, waiter.token
+    return -waiter.priority, share, waiter.since, waiter.number, waiter.token
 
 
 def _standing(waiter: Waiter, pool: str) -> Standing:

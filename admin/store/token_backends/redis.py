@@ -337,6 +337,7 @@ def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
         "priority": claim.priority,
         "weight": claim.weight * weight_of(terms),
         "wait": int(claim.wait_seconds * 1000),
+        **({} if claim.since is None else {"since": int(claim.since.timestamp() * 1000)}),
         "most_holders": MOST_HOLDERS,
     }
 

@@ -56,6 +56,9 @@ local function is_before(waiter, other, rooms)
   if share ~= other_share then
     return share < other_share
   end
+  if waiter.since ~= other.since then
+    return waiter.since < other.since
+  end
   local number, other_number = tonumber(waiter.number), tonumber(other.number)
   if number ~= other_number then
     return number < other_number
@@ -260,7 +263,7 @@ local waiter = {
   token = request.token, number = before and before.number or string.format('%.0f', state.number + 1),
   amounts = request.amounts, caps = request.caps, standings = {}, place = request.place, buckets = request.buckets,
   share_bucket = request.share_bucket, execution = request.execution, holder = request.holder,
-  priority = request.priority, weight = request.weight, since = before and before.since or now,
+  priority = request.priority, weight = request.weight, since = request.since or before and before.since or now,
   wait = request.wait, expires = now + request.wait,
 }
 local rooms = new_rooms()

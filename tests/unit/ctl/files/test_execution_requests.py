@@ -26,7 +26,16 @@ NOTHING: dict[str, Any] = dict.fromkeys(
         *("cluster", "target_project", "target_domain", "service_account", "iam_role", "image", "cpu", "memory", "gpu"),
         *("nodes", "tasks", "exclusive", "duration", "retries", "backoff", "on_lost", "strategy"),
     ]
-) | {"overwrite_cache": False, "inputs": {}, "labels": {}, "annotations": {}, "envs": {}, "command": (), "rules": ()}
+) | {
+    "overwrite_cache": False,
+    "inputs": {},
+    "labels": {},
+    "annotations": {},
+    "envs": {},
+    "command": (),
+    "rules": (),
+    "token_pools": {},
+}
 
 FILE = """\
 workflow: core.train
@@ -105,6 +114,15 @@ def test_a_flag_overrides_the_older_form_of_an_identity(tmp_path: Path) -> None:
     assert spec(exec_file=exec_file, service_account="t")["security_context"] == {
         "run_as": {**identity, "k8s_service_account": "t"}
     }
+
+
+def test_flags_add_token_pools_to_those_of_the_file(tmp_path: Path) -> None:
+    assert "token_pools" not in spec(command=("x",))
+    file = in_file(tmp_path, "launchplan: lp\ntokenPools: {hive: 1, licences: 2}\n")
+    assert spec(exec_file=file)["token_pools"] == {"hive": 1, "licences": 2}
+    assert spec(exec_file=file, token_pools={"hive": 3})["token_pools"] == {"hive": 3, "licences": 2}
+    with pytest.raises(InvalidInput, match="tokenPools.hive"):
+        spec(exec_file=in_file(tmp_path, "launchplan: lp\ntokenPools: {hive: -1}\n"))
 
 
 def test_retries_are_part_of_how_it_runs(tmp_path: Path) -> None:

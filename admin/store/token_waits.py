@@ -1,0 +1,60 @@
+"""Executions that wait for tokens, in whatever cluster's queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from admin.core.executions.tokens import WAITING_FOR_TOKENS, attempt_token, read_amounts
+from admin.store.execution_tables import executions
+from admin.store.executions import IS_QUEUED, Execution
+
+#: So many are looked at to tell a place in line.
+_MOST = 10_000
+
+
+class WaitingForTokens(NamedTuple):
+    """An execution that waits for tokens."""
+
+    id: int
+    project: str
+    domain: str
+    name: str
+    workflow: str
+    launch_plan: str
+    uid: str
+    attempt: int
+    tier: int
+    priority: int
+    token_pools: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, execution: Execution) -> WaitingForTokens:
+        """The same of an execution that was read before."""
+        return cls._make(getattr(execution, name) for name in cls._fields)
+
+    @property
+    def token(self) -> str:
+        """By what name it waits."""
+        return attempt_token(self.uid, self.attempt)
+
+
+_columns = executions.c
+_SELECT = (
+    select(*(_columns[name] for name in WaitingForTokens._fields))
+    .where(_columns.token_pools.is_not(None), _columns.finished_at.is_(None), IS_QUEUED)
+    .where(_columns.lease_expires_at.is_(None), _columns.reason == WAITING_FOR_TOKENS)
+    .order_by(_columns.id)
+    .limit(_MOST)
+)
+
+
+def waiting(connection: Connection, pools: Iterable[str]) -> list[WaitingForTokens]:
+    """The executions that wait for tokens of any of some pools."""
+    wanted = set(pools)
+    rows = map(WaitingForTokens._make, connection.execute(_SELECT))
+    return [row for row in rows if wanted & read_amounts(row.token_pools).keys()]

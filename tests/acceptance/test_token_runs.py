@@ -1,0 +1,87 @@
+"""Executions that need tokens, on a real agent: never more run than there are tokens, and all of them finish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import requests
+
+from tests.conftest import Scale
+from tests.support.admins import running_admin
+from tests.support.agent_processes import DOMAIN, PROJECT, Site, running_site, write_admin_configuration
+from tests.support.waiting import wait_until
+
+TOKENS = 10
+#: Notes how many of its kind run beside it, by files that all of them see.
+RUN = """
+touch {directory}/running/$1
+ls {directory}/running | wc -l >> {directory}/seen
+echo "$1 $RAINBOW_TOKEN_NUMBER" >> {directory}/order
+sleep 0.1
+rm {directory}/running/$1
+"""
+
+
+def test_no_more_run_than_there_are_tokens_though_agents_are_killed(
+    database_url: str, tmp_path: Path, scale: Scale
+) -> None:
+    count = scale(60, full=300)
+    (tmp_path / "running").mkdir()
+    script = RUN.format(directory=tmp_path)
+    configuration = str(write_admin_configuration(tmp_path, leaseSeconds=60))
+    with (
+        running_admin(tmp_path, "--config", configuration, database=database_url, is_cold=True) as admin,
+        running_site(admin, tmp_path, slots=40) as site,
+    ):
+        pool = {"token_pool": {"name": "hive", "capacity": TOKENS}}
+        assert requests.put(f"{admin.url}/api/v1/token_pools/hive", json=pool, timeout=60).status_code == 200
+        create(site, script, count)
+        site.start()
+        wait_until(lambda: len(started(tmp_path)) > count // 4, 300)
+        site.agents[-1].kill()
+        site.agents[-1].wait(timeout=60)
+        site.start()
+        wait_until(lambda: finished(site) == count, 600, explain=lambda: site.log[-4000:])
+        seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
+        assert max(seen) <= TOKENS
+        assert len(seen) == count
+        used = requests.get(f"{admin.url}/api/v1/token_pools/hive", timeout=60).json()
+        assert (used["used"], used["waiting"]) == (0, 0)
+    order = [line.split() for line in (tmp_path / "order").read_text().splitlines()]
+    numbers = [int(number) for _, number in order]
+    assert len(set(numbers)) == count  # each grant has a number of its own
+    by_grant = [name for name, _ in sorted(order, key=lambda entry: int(entry[1]))]
+    urgent = [name for name in by_grant if name.startswith("urgent")]
+    usual = [name for name in by_grant if name.startswith("run")]
+    assert by_grant[: len(urgent)] == urgent  # by priority
+    places = {name: place for place, name in enumerate(sorted(usual))}
+    # By age, but for those whose leases the killed agent had not confirmed.
+    assert all(abs(place - places[name]) <= TOKENS for place, name in enumerate(usual))
+
+
+def create(site: Site, script: str, count: int) -> None:
+    """Executions that need a token each, the last tenth of them urgent."""
+    entries = []
+    for number in range(count):
+        name = f"{'urgent' if number >= count * 9 // 10 else 'run'}-{number:04}"
+        spec = {
+            "cluster": site.cluster,
+            "job": {"command": ["sh", "-c", script, "sh", name]},
+            "token_pools": {"hive": 1},
+            **({"quality_of_service": {"tier": "HIGH"}} if name.startswith("urgent") else {}),
+        }
+        entries.append({"project": PROJECT, "domain": DOMAIN, "name": name, "spec": spec})
+    for entry in entries:
+        answer = requests.post(f"{site.admin.url}/api/v1/executions", json=entry, timeout=60)
+        assert answer.status_code == 200, answer.text
+
+
+def started(directory: Path) -> list[str]:
+    order = directory / "order"
+    return order.read_text().splitlines() if order.exists() else []
+
+
+def finished(site: Site) -> int:
+    path = f"{site.admin.url}/api/v1/execution_counts?by=phase"
+    counts = requests.get(path, timeout=60).json()["counts"]
+    return sum(entry["count"] for entry in counts if "SUCCEEDED" in str(entry))

@@ -1,0 +1,100 @@
+"""Tokens of executions in Redis: claimed before the transaction is committed, and given back if it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy.exc import OperationalError
+
+from admin.core.executions.tokens import WAITING_FOR_TOKENS
+from admin.services import exchange_batches
+from tests.conftest import MakeApp
+from tests.support.agents import PlayedAgent, add, phase, played_agent, shown
+from tests.support.apps import context_of
+from tests.support.placing import API, get, ok
+from tests.support.redis import RunningRedis, redis_server, running_redis
+from tests.support.token_backends import opened_backend
+from tests.support.waiting import wait_until
+
+LEASE = 0.6
+HIVE = {"token_pools": {"hive": 1}}
+
+
+@pytest.fixture
+def server() -> Iterator[RunningRedis]:
+    pytest.importorskip("redis")
+    if redis_server() is None:
+        pytest.skip("neither Redis nor Valkey is installed")
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture
+def app(make_app: MakeApp, server: RunningRedis) -> Iterator[Flask]:
+    """An admin that keeps grants in Redis, with one token of a pool."""
+    app = make_app()
+    context = context_of(app)
+    with opened_backend(context.database, server.address, longest_lease_seconds=LEASE) as backend:
+        app.extensions["rainbow"] = replace(context, tokens=backend)
+        pool = {"token_pool": {"name": "hive", "capacity": 1}}
+        ok(app.test_client().put(f"{API}/token_pools/hive", json=pool))
+        yield app
+
+
+def play(app: Flask, cluster: str) -> PlayedAgent:
+    return played_agent(app.test_client(), context_of(app), cluster)
+
+
+def used(agent: PlayedAgent) -> int:
+    return int(get(agent.client, "token_pools/hive")["used"])
+
+
+def test_tokens_are_granted_with_the_lease_and_given_back_at_the_end(app: Flask) -> None:
+    here, there = play(app, "here"), play(app, "there")
+    add(here, "e", **HIVE)
+    add(there, "f", **HIVE)
+    wait_until(lambda: bool(here.start(1)))  # a Redis that is new grants nothing for one lease
+    assert there.offered(1) == {}
+    assert phase(there, "f") == ("QUEUED", WAITING_FOR_TOKENS)
+    here.finish(["e"])
+    assert used(here) == 0
+    assert there.start(1) == ["f"]
+
+
+def test_what_waits_says_that_redis_is_down_and_goes_on_by_itself(app: Flask, server: RunningRedis) -> None:
+    agent = play(app, "here")
+    server.kill()
+    add(agent, "e", **HIVE)
+    add(agent, "plain")
+    assert agent.start(2) == ["plain"]
+    message = shown(agent, "e")["closure"]["reason"]["message"]
+    assert message == "It waits for 1 token of hive. Redis does not answer: nothing is granted."
+    server.start()
+    wait_until(lambda: agent.start(1) == ["e"])
+    assert phase(agent, "e") == ("RUNNING", "RUNNING")
+
+
+def test_tokens_are_given_back_if_the_transaction_fails(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = play(app, "here")
+    add(agent, "e", **HIVE)
+
+    def fail(*_: Any) -> None:
+        raise OperationalError("commit", {}, Exception("the database is gone"))
+
+    held: list[int] = []
+
+    def fail_when_held(*arguments: Any) -> None:
+        held.append(context_of(app).tokens.usage(["hive"])["hive"].used)
+        if held[-1]:
+            fail()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(exchange_batches, "ask_for_bids", fail_when_held)
+        wait_until(lambda: agent.post(want=1).status_code != 200)
+    assert held[-1] == 1
+    assert used(agent) == 0
+    assert agent.start(1) == ["e"]
