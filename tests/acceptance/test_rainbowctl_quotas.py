@@ -35,12 +35,12 @@ def test_quotas_are_set_shown_explained_and_deleted(shell: Shell) -> None:
     explained = shell.ok(f"rainbowctl explain execution-quota {HERE}")
     assert "Every row holds, for the sum of everything at and below its scope; the tightest is shown" in explained
     for name in ("a", "b"):
-        shell.ok(f"rainbowctl create execution {HERE} --name {name} -- true")
-    refused = shell.run(f"rainbowctl create execution {HERE} --name c -- true")
+        shell.ok(f"rainbowctl create execution {HERE} {name} -- true")
+    refused = shell.run(f"rainbowctl create execution {HERE} c -- true")
     assert refused.status != 0
     assert "2 of 2 executions wait, by waiting of the execution-quota at domain development" in refused.err
     shell.ok("rainbowctl delete execution-quota -d development --force")
-    shell.ok(f"rainbowctl create execution {HERE} --name c -- true")
+    shell.ok(f"rainbowctl create execution {HERE} c -- true")
 
 
 def test_a_quota_of_tokens_is_written_by_a_file_and_warns_of_an_unknown_pool(shell: Shell) -> None:
