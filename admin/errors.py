@@ -128,6 +128,10 @@ class ClusterDisabled(InvalidRequest, name="cluster_disabled", code=9):
     """The named cluster is disabled."""
 
 
+class QuotaTooSmall(InvalidRequest, name="quota_too_small", code=9):
+    """The job asks for more than a quota lets all executions of its scope have. Ask for less, or raise the quota."""
+
+
 class NoClusterLargeEnough(InvalidRequest, name="no_cluster_large_enough", code=9):
     """No candidate cluster is large enough for the job."""
 
@@ -175,6 +179,12 @@ class TooManyRequests(RainbowError, name="too_many_requests", status=429, code=8
     """More requests than this admin allows. Nothing was done; try again when Retry-After is over."""
 
     retry_after = 1
+
+
+class QuotaExceeded(RainbowError, name="quota_exceeded", status=429, code=8):
+    """A quota has no room for another execution. Nothing was created; try again when fewer wait."""
+
+    retry_after = 10
 
 
 class Unauthenticated(RainbowError, name="unauthenticated", status=401, code=16):

@@ -284,6 +284,7 @@ class State:
     warnings: Mapping[str, int]  #: by code
     revision: int
     executions: Sequence[tuple[str, str, str, str, str, str, int]]  #: unfinished, by the labels of their gauge
+    quotas: Sequence[tuple[list[str], float, float]]  #: of executions: labels, what is used and the most
     clusters: Mapping[str, bool]  #: whether each may get work
     sync_ages: Mapping[str, float]  #: seconds since the last sync of each cluster that has synced
     capacities: Mapping[str, Mapping[str, float]]  #: what each cluster has, by resource
@@ -313,6 +314,12 @@ class StateCollector(Collector):
             ["phase", "reason", "domain", "cluster", "pool", "label"],
             [(labels, count) for *labels, count in state.executions],
         )
+        for name, text, place in (
+            ("rainbow_execution_quota_used", "What executions use of a quota.", 1),
+            ("rainbow_execution_quota_limit", "The most that a quota lets executions use.", 2),
+        ):
+            samples = [(quota[0], quota[1] if place == 1 else quota[2]) for quota in state.quotas]
+            yield _gauge(name, text, ["project", "domain", "workflow", "launch_plan", "field"], samples)
         yield _gauge(
             "rainbow_cluster_able",
             "1 for a cluster that may get work, also for an expected one, which gets what no cluster that was seen "

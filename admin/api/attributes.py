@@ -37,6 +37,7 @@ from admin.messages.reading import present_fields
 from admin.messages.requests import Fields, WriteQuery
 from admin.messages.shared import ProvenanceAnswer
 from admin.services import attributes, no_effect
+from admin.services.changeable.attributes import QUOTAS_WRITE
 from admin.services.changeable.base import ChangeOptions, Mode
 from admin.services.changes import Changed
 from admin.services.context import Context
@@ -74,7 +75,14 @@ def _register(level: Level) -> None:
         )
         return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
 
-    change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS, permission="attributes.write")
+    change = partial(
+        operations.add,
+        path=path,
+        errors=(409,),
+        headers=WRITE_HEADERS,
+        permission="attributes.write",
+        also=QUOTAS_WRITE,
+    )
 
     @change(
         "PUT",

@@ -160,6 +160,8 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
 def _requirement(operation: Operation) -> str:
     """What a caller needs for an operation."""
     parts = [describe_requirement(operation.permission)]
+    if operation.also is not None:
+        parts.append(f"For quotas it needs `{operation.also}` instead.")
     if operation.shows_some:
         parts.append("Answers with what the caller may see.")
     if operation.own is not None:

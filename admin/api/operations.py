@@ -66,6 +66,7 @@ class Operations:
         path: str,
         *,
         permission: str,
+        also: str | None = None,
         query: type[RequestSchema] | None = None,
         body: type[RequestSchema] | type[Body] | None = None,
         body_optional: bool = False,
@@ -86,7 +87,8 @@ class Operations:
         With `unread` the body is given to it as bytes, which a service reads.
 
         The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
-        The permission that it needs is never left out; ValueError for one that does not exist. One that is
+        The permission that it needs is never left out; ValueError for one that does not exist. `also` is one that does
+        for rows of some kinds. One that is
         `guarded_with_users` needs neither it nor a token as long as callers are no users.
         """
 
@@ -104,6 +106,7 @@ class Operations:
                 errors=errors,
                 headers=headers,
                 permission=check_requirement(permission),
+                also=None if also is None else check_requirement(also),
                 shows_some=shows_some,
                 own=own,
                 is_open=permission == OPEN or guarded_with_users,

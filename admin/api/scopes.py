@@ -29,6 +29,7 @@ class Guarded(gate.Operation):
     """An operation, with what its caller needs."""
 
     permission: str  #: a permission, or one of the other requirements
+    also: str | None = None  #: another permission that will do for some rows, each of which is checked when drafted
     shows_some: bool = False  #: whether it answers with what the caller may see of what is asked for
     own: str | None = None  #: the parameter that names a user, who needs no permission for what is about them
 
@@ -48,6 +49,8 @@ def check_request(
         return
     check = access.check_some if operation.shows_some or _names_many(body) else access.check
     for scope in request_scopes(operation, path, query, body):
+        if operation.also is not None and access.allows(operation.also, scope):
+            continue
         try:
             check(permission.name, scope)
         except UnknownProject as unknown:

@@ -14,14 +14,31 @@ from admin.configuration.pools import POOL_SETTINGS
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
-from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Age, Boolean, Choice, Duration, Field, Integer, Leaf, Text
+from admin.core.fields.leaves import (
+    DNS_LABEL,
+    ENTITY_NAME,
+    Age,
+    Boolean,
+    Choice,
+    Duration,
+    Field,
+    Integer,
+    Leaf,
+    Text,
+    nullable,
+)
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
 from admin.core.graph.descriptions import MOST_VERTICES
 from admin.core.placement.constraints.rules import RULES
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
-from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
+from admin.core.settings.builtin_kinds import (
+    EXECUTION_QUOTA,
+    TASK_RESOURCE,
+    TEMPLATE_VARIABLES,
+    WORKFLOW_EXECUTION_CONFIG,
+)
 from admin.core.token_pools.definitions import MOST_TOKENS
 
 
@@ -203,6 +220,9 @@ CONFIGURATION = _section(
         "attributes": _section(fields={"unknownNames": Choice(words=("warn", "refuse"), default="warn")}),
         "task_resources": _section(fields=TASK_RESOURCE.payload.fields),
         "workflow_execution_config": _section(fields=WORKFLOW_EXECUTION_CONFIG.payload.fields),
+        "execution_quota": _section(
+            fields={name: nullable(field) for name, field in EXECUTION_QUOTA.payload.fields.items()}
+        ),
         "cluster_resources": _section(
             fields={
                 "templateData": TemplateData(),

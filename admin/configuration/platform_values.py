@@ -27,6 +27,7 @@ def _values(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLe
     for kind, key in (
         (builtin_kinds.TASK_RESOURCE, "task_resources"),
         (builtin_kinds.WORKFLOW_EXECUTION_CONFIG, "workflow_execution_config"),
+        (builtin_kinds.EXECUTION_QUOTA, "execution_quota"),
     ):
         yield kind, "", leaves(kind, document.get(key, {}), key)
     resources = document.get("cluster_resources", {})

@@ -46,7 +46,8 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
         permission.name: permission
         for permission in (
             _permission("attributes.read", "read attributes, effective values, their history and warnings"),
-            _permission("attributes.write", "set and delete attributes"),
+            _permission("attributes.write", "set and delete attributes other than quotas"),
+            _permission("quotas.write", "set and delete quotas of token pools and executions"),
             _permission("projects.read", "read projects"),
             _permission("projects.write", "create, change and archive projects"),
             _permission("workflows.read", "read workflows and launch plans"),
@@ -105,7 +106,7 @@ REQUIREMENTS: Mapping[str, str] = MappingProxyType(
 
 
 #: The nouns whose permission to read has another noun.
-_READ_AS = {"clusters": "fleet", "logs": "executions"}
+_READ_AS = {"clusters": "fleet", "logs": "executions", "quotas": "attributes"}
 
 
 def reading(permission: str) -> str:
@@ -145,7 +146,7 @@ _SUBMITTER = _VIEWER | {"executions.create", "executions.end", "executions.write
 _EDITOR = _SUBMITTER | {"attributes.write", "projects.write", "workflows.write"}
 _OPERATOR = _VIEWER | {
     *("executions.end", "executions.write", "fleet.write", "clusters.switch", "clusters.report"),
-    "token_pools.write",
+    *("token_pools.write", "quotas.write"),
     *("cluster_tokens.read", "cluster_tokens.write", "reconciliations.read", "reconciliations.write"),
     *("clock.read", "clock.write", "configuration.read", "use_grants.read", "use_grants.write"),
 }
@@ -160,7 +161,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
             _role("viewer", "sees everything but who may do what", _VIEWER),
             _role("submitter", "a viewer who also runs executions and ends them", _SUBMITTER),
             _role("editor", "a submitter who also changes settings, projects and workflows", _EDITOR),
-            _role("operator", "a viewer who also runs the clusters, and ends executions", _OPERATOR),
+            _role("operator", "a viewer who also runs the clusters, sets quotas and ends executions", _OPERATOR),
             _role(ADMIN, "may do everything, also give roles to others", PERMISSIONS),
         )
     }

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from admin.core.executions.admissions import Line, Refusal, admitted, hold_back
 from admin.services.context import Context
 from admin.services.exchanges import Exchange
+from admin.services.quota_gate import QuotaGate
 from admin.services.token_gate import TokenGate
 from admin.store import leases
 from admin.store.leases import LeasedExecution
@@ -58,7 +59,7 @@ class Gate(Protocol):
 
 def needs_admission(context: Context, candidates: Iterable[LeasedExecution]) -> bool:
     """Whether any gate concerns one of some executions; asks no database."""
-    return any(TokenGate.is_needed(lease) for lease in candidates)
+    return any(TokenGate.is_needed(lease) or QuotaGate.is_needed(context, lease) for lease in candidates)
 
 
 def admit(exchanges: Sequence[Exchange], openings: Sequence[Opening], connection: Connection, now: datetime) -> None:
@@ -82,7 +83,8 @@ def _open_gates(
 ) -> list[Gate]:
     """The gates that concern anything here, in the order of their locks; tokens are last, for asking takes them."""
     waiting = [(opening.exchange, lease) for opening in openings if not opening.is_open for lease in opening.candidates]
-    gates = [TokenGate.open(exchanges, waiting, connection, now)]
+    quotas = QuotaGate.open(exchanges[0].context, [lease for _, lease in waiting], connection)
+    gates: list[Gate | None] = [quotas, TokenGate.open(exchanges, waiting, connection, now)]
     return [gate for gate in gates if gate is not None]
 
 

@@ -14,7 +14,7 @@ from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.resolution import EffectiveValue, Row, effective_value, resolve
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
-from admin.services.changeable.attributes import attribute_write
+from admin.services.changeable.attributes import attribute_write, write_permission
 from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changes import Changed, apply_changes
 from admin.services.consequences import ShownConsequence, find_consequences
@@ -118,6 +118,7 @@ def write_attribute(
     options: ChangeOptions,
 ) -> Changed:
     """Change the payload at exactly one scope, and nothing below it; a row with nothing left is removed."""
+    options.access.check(write_permission(kind), scope)  # before anything is told, also where nothing changes
     kind.check_level(scope.level)
     write = attribute_write(kind, scope, change, expectation)
     return apply_changes(context, [write], replace(options, policy=Policy.EDIT))

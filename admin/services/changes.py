@@ -12,6 +12,7 @@ from admin.core.changes import RowChange, RowWrite
 from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
+from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
@@ -31,6 +32,7 @@ from admin.services.changeable.base import ChangeOptions, Draft, Mode
 from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
 from admin.services.deletions import explain_deletions
+from admin.services.execution_quotas import warn_of_use
 from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
@@ -127,6 +129,7 @@ def with_late_warnings(context: Context, changed: Changed) -> Changed:
     changes = [row.change for row in changed.rows]
     refusals = refusals_in_memory(context, changes, changed.revision)
     is_known = all(warning.missing is None for warning in changed.warnings) and not caps_below(changes)
+    is_known = is_known and all(change.kind != EXECUTION_QUOTA.name for change in changes)
     if refusals is not None and is_known:
         return replace(changed, warnings=(*changed.warnings, *refusals)) if refusals else changed
     with context.database.reading() as connection:
@@ -139,7 +142,8 @@ def _complete_warnings(
     """Warnings with what they do not need to be drafted: deletions, and what new limits refuse or cap below."""
     refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
     capped = seen_warnings(context.access, find_capped_below(context, connection, changes))
-    return (*explain_deletions(context, connection, warnings), *capped, *refusals)
+    used = warn_of_use(context, connection, changes)
+    return (*explain_deletions(context, connection, warnings), *capped, *refusals, *used)
 
 
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:

@@ -28,7 +28,7 @@ from admin.store.cache.known_grants import KnownGrants
 from admin.store.cache.known_rights import KnownRights
 from admin.store.cache.launchables import Launchables
 from admin.store.cache.watchers import SequenceWatcher
-from admin.store.creations import Creation, Outcome
+from admin.store.creations import Creation, CreationOutcome
 from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
@@ -54,7 +54,7 @@ class Context:
     rate_limiter: RateLimiter
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
-    creations: GroupCommit[Creation, Outcome]
+    creations: GroupCommit[Creation, CreationOutcome]
     changes: GroupCommit[Any, Any]  #: of `ChangeRequest`s, which know the context and so cannot be known here
     write_probe: WriteProbe
     tokens: TokenBackend

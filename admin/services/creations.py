@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.creators import Creator
+from admin.core.executions.quotas import FullQuota
 from admin.core.identities import Identity
 from admin.core.placement.decisions import ASKING
 from admin.core.problems import Invalid
@@ -29,11 +30,12 @@ from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import asks_for_rights, current_rights, note_proven_groups, rights_at_creation
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
+from admin.services.execution_quotas import refusals_of
 from admin.services.preparations import Preparation
 from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
 from admin.services.visibility import check_launch
-from admin.store import creations, executions
+from admin.store import creations, execution_quotas, executions
 from admin.store.creations import Creation, Outcome
 from admin.store.executions import Execution
 
@@ -158,7 +160,7 @@ def _create_from_memory(
             for position, refusal in refusals.items():
                 results[position] = _find_repeated(context, requests[position]) or refusal
         if dry_run:
-            results |= {position: draft.dry() for position, draft in drafts.items()}
+            results |= dict(zip(drafts, _dry(context, list(drafts.values())), strict=True))
         elif drafts:
             stored, is_stale = _store(context, drafts)
             results |= stored
@@ -185,16 +187,32 @@ def _draft(view: CachedView, requests: dict[int, CreationRequest]) -> tuple[dict
     return drafts, refusals
 
 
+def _dry(context: Context, drafts: list[_Draft]) -> list[Result]:
+    """What creations would come to; those together that a quota would have no room for."""
+    limits = [draft.creation.template.quotas for draft in drafts]
+    if not any(limits):
+        return [draft.dry() for draft in drafts]
+    with context.database.reading() as connection:
+        full = execution_quotas.admit_waiting(connection, limits)
+    refusals = iter(refusals_of(context, [quota for quota in full if quota is not None]))
+    return [draft.dry() if quota is None else next(refusals) for draft, quota in zip(drafts, full, strict=True)]
+
+
 def _store(context: Context, drafts: dict[int, _Draft]) -> tuple[dict[int, Result], bool]:
     """Store creations; returns the results, and whether the basis had changed for some, which have none."""
     outcomes = context.creations.submit([draft.creation for draft in drafts.values()])
     results: dict[int, Result] = {}
+    full: dict[int, FullQuota] = {}
     for (position, draft), outcome in zip(drafts.items(), outcomes, strict=True):
         result: Result | None = draft.created() if outcome is Outcome.NEW else None
-        if outcome is Outcome.TAKEN:
+        if outcome is Outcome.TAKEN or isinstance(outcome, FullQuota):
             result = _find_repeated(context, draft.request)
         if result is not None:
             results[position] = result
+        elif isinstance(outcome, FullQuota):
+            full[position] = outcome
+    if full:
+        results |= dict(zip(full, refusals_of(context, list(full.values())), strict=True))
     return results, Outcome.STALE in outcomes
 
 
@@ -212,11 +230,15 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                 preparation = prepare(context, view, request)
                 creation = preparation.creation(request, context.clock())
                 draft = _Draft(request, creation, preparation.warnings(creation.cluster))
-                if dry_run:
+                [full] = execution_quotas.admit_waiting(connection, [creation.template.quotas])
+                admitted = [creation] if full is None else []
+                if dry_run and admitted:
                     return draft.dry()
-                _, stored = creations.store(connection, [creation], preparation.basis, creation.template.trails)
+                _, stored = creations.store(connection, admitted, preparation.basis, creation.template.trails)
                 if stored and preparation.evaluation.code == ASKING:
                     _ask(context, connection, request, preparation)
+            if full is not None:
+                return refusals_of(context, [full])[0]
             if stored:
                 return draft.created()
         except (Invalid, RainbowError) as refusal:

@@ -15,6 +15,7 @@ from admin.core.executions.effective_settings import EffectiveSettings, resolve_
 from admin.core.executions.launches import Launch
 from admin.core.executions.placements import able_elsewhere, check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan, parameters_of
+from admin.core.executions.quotas import check_fits
 from admin.core.executions.spec import requested_strategy
 from admin.core.executions.tokens import check_amounts, source_of
 from admin.core.fleet.clusters import Cluster
@@ -61,6 +62,7 @@ def prepare(
     resolved = find_launch(view.catalog, request.run)
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
+    check_fits(effective.quotas, run_plan.workload.demand, resolved.launch.job_path)
     if run_plan.token_pools is not None:
         check_tokens(context, view, run_plan, resolved.launch)
     usable, may_override = view.rights(request)

@@ -27,6 +27,7 @@ from admin.store import active_plans, attributes, executions, fleet, registratio
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
 from admin.store.registration_tables import launch_plans, workflows
+from admin.store.token_tables import TOKEN_POOLS
 
 _FIELDS = {
     FleetKind.POOL: (builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
@@ -148,6 +149,7 @@ def names_known(
         NameList.QUEUE_TAG: frozenset(tag for queue in context.settings.rules.queues for tag in queue.tags),
         NameList.WORKFLOW: frozenset(registrations.all_names(connection, workflows, readable)),
         NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, launch_plans, readable)),
+        NameList.TOKEN_POOL: frozenset(TOKEN_POOLS.names(connection)),
     }
 
 
@@ -169,13 +171,21 @@ def names_told_at(context: Context, connection: Connection, basis: DecisionBasis
 
 
 def told_names(access: Access, names: KnownNames) -> KnownNames:
-    """The names without the lists of the fleet, if the caller may not know that."""
-    return names if access.sees_fleet() else {key: names[key] for key in names if key not in _OF_FLEET}
+    """The names without the lists of the fleet and of token pools, if the caller may not know those."""
+    if not access.is_restricted:
+        return names
+    return {name_list: names[name_list] for name_list in names if _may_know(access, name_list)}
 
 
 def untold_names(access: Access, names: KnownNames) -> KnownNames:
     """The lists that `told_names` leaves out."""
-    return {} if access.sees_fleet() else {key: names[key] for key in names if key in _OF_FLEET}
+    return {name_list: names[name_list] for name_list in names if not _may_know(access, name_list)}
+
+
+def _may_know(access: Access, name_list: NameList) -> bool:
+    if name_list is NameList.TOKEN_POOL:
+        return access.allows("token_pools.read")
+    return name_list not in _OF_FLEET or access.sees_fleet()
 
 
 def names_key(readable: frozenset[Scope] | None) -> Hashable:

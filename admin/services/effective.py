@@ -186,10 +186,9 @@ def _unknown_in(context: Context, connection: Connection, rows: Mapping[str, Row
     warnings = []
     for name, row in rows.items():
         kind = context.settings.kinds[name]
-        unknown, leaves = list(unknown_names(kind, row, names)), kind.leaves(row.payload)
-        named = [leaf for path in kind.refers_to if (leaf := leaves.get(path))]
+        unknown = list(unknown_names(kind, row, names))
         # One tag that a queue serves is enough.
-        if unknown and len(unknown) == sum(len(leaf) if isinstance(leaf, list) else 1 for leaf in named):
+        if unknown and len(unknown) == len(list(kind.names_in(kind.leaves(row.payload)))):
             warnings.append(unknown[0])
     return {warning.kind: warning.message for warning in explain_deletions(context, connection, warnings)}
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from sqlalchemy import Connection
 
-from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves
+from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves, tighter_above
 from admin.core.executions.own_settings import RegisteredWork
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.problems import Path
@@ -92,6 +92,9 @@ class _Reasons:
         archived = projects.archived_among(self._connection, {row.scope.project for row in rows} - {""})
         pools = self._pools(kind, rows)
         overridden = self._overridden_leaves(kind, rows)
+        scopes = [row.scope for row in rows]
+        quotas = attributes.applying_to(self._connection, [kind.name], scopes) if kind.is_quota else []
+        by_scope = {quota.scope: quota for quota in quotas}
         registered = find_registered(self._connection, {row.scope for row in rows if row.scope.workflow})
         for row in rows:
             work = registered.get(row.scope, RegisteredWork())
@@ -101,6 +104,7 @@ class _Reasons:
                 is_archived=row.scope.project in archived,
                 pool=pools.get(row.scope),
                 overridden=overridden.get(row.scope, ()),
+                tighter=tighter_above(kind, row, by_scope),
                 definition=work.definition,
                 jobs=list(work.jobs.values()),
             )

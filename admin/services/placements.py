@@ -35,6 +35,7 @@ from admin.services.creations import generated_name
 from admin.services.creator_rights import asks_for_rights, rights_at_creation, told_clusters
 from admin.services.decision_views import StoredView, loaded_clusters, prepare
 from admin.services.definitions import ChangedDefinitions, definitions_after
+from admin.services.execution_quotas import foresee
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, with_counts, with_fits, with_why_not, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
@@ -166,6 +167,7 @@ def _explain(
         warnings=[
             *preparation.warnings(decision.cluster),
             *_outranked_capacities(view.fleet, definitions_after(changes)),
+            *foresee(context, connection, run_plan.effective.quotas, run_plan.workload.demand),
         ],
         provenance=provenance,
         not_candidates=not_candidates(context, connection, view.fleet, run_plan.route, candidates),

@@ -14,6 +14,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.own_settings import FieldEffect, unread_in_launch
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
+from admin.core.executions.quotas import waiting_limits
 from admin.core.json_text import JsonObject
 from admin.core.memos import Memo
 from admin.core.placement.decisions import Evaluation, choose
@@ -153,6 +154,7 @@ class Preparation:
                 "decisions": 1,
                 "events": 1,
             },
+            quotas=waiting_limits(self.run_plan.effective.quotas),
             settings=self.run_plan.effective.trail,
             placement=self.evaluation.trail,
             scores=self.evaluation.scores,

@@ -18,6 +18,7 @@ from admin.metrics import PoolCounts, State
 from admin.services.context import Context
 from admin.services.database_failures import explain
 from admin.services.definitions import current_fleet
+from admin.services.execution_quotas import every_usage
 from admin.services.warnings import admin_warnings, stored_warnings
 from admin.store import execution_queue, executions, fleet, registrations, revisions
 from admin.store.named_payloads import StoredPayload
@@ -55,6 +56,8 @@ _UNREADY = {
 
 #: The most scopes for which warnings are counted.
 _MAX_SCOPES = 20_000
+#: The most rows of quotas of which metrics tell.
+_MAX_QUOTAS = 1000
 
 
 class StateSummary:
@@ -84,6 +87,7 @@ class StateSummary:
             taken = execution_queue.taken_by_waiting(connection, fleet_now.clusters, now)
             about_admin = admin_warnings(self._context, connection)
             pools = TOKEN_POOLS.some(connection, TOKEN_POOLS.names(connection))
+            quotas = every_usage(self._context, connection, _MAX_QUOTAS)
         waiting = Counter[str]()
         for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:
             waiting[cluster] += count if phase == Phase.QUEUED.value else 0
@@ -100,6 +104,10 @@ class StateSummary:
                 warnings={**self._warnings, **current},
                 revision=head,
                 executions=unfinished,
+                quotas=[
+                    ([*limit.scope.sort_key, limit.field], limit.in_units(used), limit.in_units(limit.most))
+                    for limit, used in quotas
+                ],
                 clusters={name: cluster.is_able for name, cluster in clusters.items()},
                 sync_ages={
                     name: max(0.0, (now - cluster.state.last_sync_at).total_seconds())

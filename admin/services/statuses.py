@@ -39,6 +39,7 @@ from admin.core.times import show_duration
 from admin.services.access import Access
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
+from admin.services.execution_quotas import describe_full
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
 from admin.services.token_waits import view_token_wait
@@ -135,6 +136,7 @@ def view_status(
         start=_start(context.access, connection, execution, position, now)
         if position is not None and takes_work and sees_fleet and tokens is None
         else None,
+        quota=describe_full(context, connection, execution) if is_in_line else "",
         tokens=tokens,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",

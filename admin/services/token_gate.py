@@ -77,7 +77,8 @@ class TokenGate:
 
     def share(self, lease: LeasedExecution) -> float | None:
         claim, rooms = self._claims[lease.id], self._session.rooms
-        return max((share_in(claim, rooms[pool]) for pool in claim.amounts if pool in rooms), default=0.0)
+        shares = (share_in(claim, rooms[pool]) for pool in claim.amounts if pool in rooms)
+        return max(shares, default=0.0) / self._session.weight(claim)
 
     def refuse(self, lease: LeasedExecution) -> Refusal | None:
         claim, exchange = self._claims[lease.id], self._exchange_of[lease.id]

@@ -27,6 +27,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.core.token_pools.explanations import LimitUse, limit_uses
 from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.limits import Limit
 from admin.core.token_pools.lines import Waiter
 from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
 from admin.metrics import token_refusals
@@ -128,6 +129,13 @@ def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
         answer = context.tokens.allocate(replace(claim, holder=context.access.identity.user or ""))
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Nothing is granted until it does: ask again.") from error
+    if isinstance(answer, NeverFits):
+        [limit] = _with_origins(context, [answer.limit])
+        answer = replace(answer, limit=limit)
+    elif isinstance(answer, Exhausted):
+        limits = _with_origins(context, [full.limit for full in answer.full])
+        full = tuple(replace(full, limit=limit) for full, limit in zip(answer.full, limits, strict=True))
+        answer = replace(answer, full=full)
     match answer:
         case UnknownPools():
             with context.database.reading() as connection:
@@ -167,6 +175,22 @@ def release(context: Context, release: Release) -> Released:
     if isinstance(answer, NotHeld):
         raise _not_held(release.token, answer, "Nothing was released.")
     return answer
+
+
+def _with_origins(context: Context, limits: Sequence[Limit]) -> list[Limit]:
+    """Limits that say by which revision their rows were changed last, by whom, when and why."""
+    versions = {limit.version for limit in limits if limit.version is not None}
+    if not versions:
+        return list(limits)
+    with context.database.reading() as connection:
+        set_by = told_provenance(context.access, connection, dict(revisions.provenance_of(connection, versions)))
+    now = context.clock()
+    return [
+        limit._replace(origin=f"{limit.origin.rpartition(',')[0]} ({set_by[limit.version].describe(now)})")
+        if limit.version in set_by
+        else limit
+        for limit in limits
+    ]
 
 
 def _check_place(context: Context, place: Scope) -> None:

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Table, bindparam, func, select, text
 
+from admin.core.executions.quotas import FullQuota, QuotaLimit
 from admin.core.json_text import JsonObject, json_string
 from admin.core.settings.trails import Trail
-from admin.store import decision_basis
+from admin.store import decision_basis, execution_quotas
 from admin.store.batches import Binding, insert_all
 from admin.store.database import Database
 from admin.store.decision_basis import POSTGRESQL_BASIS, POSTGRESQL_IS_EXPECTED, DecisionBasis
@@ -55,6 +56,7 @@ class Template:
 
     basis: DecisionBasis
     values: JsonObject  #: of the shared columns
+    quotas: tuple[QuotaLimit, ...] = ()  #: that bound how many of them wait, at that basis
     settings: Trail
     placement: Trail
     scores: dict[str, float | None] | None
@@ -128,6 +130,10 @@ class Outcome(Enum):
     STALE = auto()  # the basis has changed since it was decided
 
 
+#: What became of a creation, or the quota that has no room for it.
+CreationOutcome = Outcome | FullQuota
+
+
 class CreationWriter:
     """Stores creations that were decided from memory, if their basis is still the current one."""
 
@@ -135,32 +141,33 @@ class CreationWriter:
         self._database = database
         self._stored_trails: tuple[int, set[str]] = (-1, set())  #: digests, at a generation of the fleet
 
-    def __call__(self, creations: list[Creation]) -> list[Outcome]:
+    def __call__(self, creations: list[Creation]) -> list[CreationOutcome]:
         newest = max(creation.template.basis for creation in creations)
         # Of two with the same name the first one is stored, and the others find the name taken.
         first = {creation.key: creation for creation in reversed(creations) if creation.template.basis == newest}
         chosen = [creation for creation in creations if first.get(creation.key) is creation]
         unknown = self._unknown_trails(newest, chosen)
-        with self._transaction() as connection:
-            current, stored = store(connection, chosen, newest, unknown)
+        is_bounded = any(creation.template.quotas for creation in chosen)
+        with self._transaction(is_bounded=is_bounded) as connection:
+            full = refused_by_quotas(connection, chosen) if is_bounded else {}
+            admitted = [creation for creation in chosen if id(creation) not in full] if full else chosen
+            current, stored = store(connection, admitted, newest, unknown)
         if current != newest:
             return [Outcome.STALE] * len(creations)
         if unknown:
             self._note_stored(newest, stored)
         if len(stored) == len(creations):  # as nearly always
             return [Outcome.NEW] * len(creations)
-        new = set(map(id, stored))
+        if len(stored) < len(admitted):  # some names were taken, which leaves room for others
+            full = dict.fromkeys(full, Outcome.STALE)
+        new: dict[int, CreationOutcome] = {**dict.fromkeys(map(id, stored), Outcome.NEW), **full}
         return [
-            Outcome.STALE
-            if creation.template.basis != newest
-            else Outcome.NEW
-            if id(creation) in new
-            else Outcome.TAKEN
+            Outcome.STALE if creation.template.basis != newest else new.get(id(creation), Outcome.TAKEN)
             for creation in creations
         ]
 
-    def _transaction(self) -> AbstractContextManager[Connection]:
-        is_one_statement = is_postgresql(self._database.engine)
+    def _transaction(self, *, is_bounded: bool) -> AbstractContextManager[Connection]:
+        is_one_statement = is_postgresql(self._database.engine) and not is_bounded
         return self._database.autocommit() if is_one_statement else self._database.writing()
 
     def _unknown_trails(self, basis: DecisionBasis, creations: list[Creation]) -> dict[str, Trail]:
@@ -188,6 +195,12 @@ def _trails(creations: Iterable[Creation]) -> dict[str, Trail]:
     return {digest: trail for template in _templates(creations) for digest, trail in template.trails.items()}
 
 
+def refused_by_quotas(connection: Connection, creations: list[Creation]) -> dict[int, CreationOutcome]:
+    """Why creations may not be stored, by their ids, that a quota has no room for; the others count until the end."""
+    full = execution_quotas.admit_waiting(connection, [creation.template.quotas for creation in creations])
+    return {id(creation): quota for creation, quota in zip(creations, full, strict=True) if quota is not None}
+
+
 def store(
     connection: Connection, creations: list[Creation], expected: DecisionBasis, unknown: Mapping[str, Trail]
 ) -> tuple[DecisionBasis, list[Creation]]:
@@ -196,6 +209,8 @@ def store(
     The names must be distinct; `unknown` are the trails that may not be stored yet. The ids, by which equal executions
     queue, are in the order of the creations.
     """
+    if not creations:
+        return decision_basis.read(connection), []
     if is_postgresql(connection):
         return _store_in_postgresql(connection, creations, expected, unknown)
     return _store_in_sqlite(connection, creations, expected, unknown)

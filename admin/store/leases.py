@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
 
 from admin.core.clock_checks import JUMP
 from admin.core.executions.attempt_records import AttemptRecord
@@ -15,7 +15,9 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS
 from admin.core.executions.tokens import attempt_token
 from admin.core.provenance import Actor
-from admin.core.settings.scopes import Scope
+from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
+from admin.store.attributes import attributes
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events, columns_of
 from admin.store.execution_fields import on_lost_of
@@ -72,6 +74,7 @@ class LeasedExecution:
     demand_cpu: int
     demand_memory: int
     demand_gpu: int
+    is_bounded: bool  #: whether an execution quota applies to it; read by `offered` and `candidates` alone
 
     def __init__(self, names: Iterable[str], values: Iterable[object]) -> None:
         self.__dict__.update(zip(names, values, strict=True))
@@ -175,8 +178,16 @@ _CREATOR = tuple(
 _LEASE_COLUMNS = [
     _columns[name]
     for name in LeasedExecution.__annotations__
-    if name not in {column.name for column in (*_DETAILS, *_CREATOR)}
+    if name not in {column.name for column in (*_DETAILS, *_CREATOR)} and name != "is_bounded"
 ]
+#: Whether there is a quota at the scope of an execution or above it.
+_bounding = attributes.c
+_IS_BOUNDED = exists(
+    select(1).where(
+        _bounding.kind == EXECUTION_QUOTA.name,
+        *(_bounding[key].in_(["", _columns[key]]) for key in SCOPE_KEYS),
+    )
+)
 _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
 _has_id = _columns.id.in_(bindparam("ids", expanding=True))
@@ -211,7 +222,7 @@ _SELECT_CLUSTERS_WITH_EXPIRED = (
 #: reads them from their index too.
 _SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).order_by(_columns.silent_since).limit(1000)
 _SELECT_OFFERED = (
-    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR)
+    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR, _IS_BOUNDED.label("is_bounded"))
     .where(*UNLEASED, _of_cluster, MAY_START)
     .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
     .limit(bindparam("most"))
@@ -230,7 +241,7 @@ _numbered = (
     select(_columns.id, _position.label("position")).where(*UNLEASED, _of_cluster, MAY_START).subquery("numbered")
 )
 _SELECT_CANDIDATES = (
-    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR)
+    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR, _IS_BOUNDED.label("is_bounded"))
     .where(
         *UNLEASED,
         _of_cluster,
@@ -243,7 +254,13 @@ _SELECT_CANDIDATES = (
 )
 _SELECT_NOT_TOLD = (
     select(*_LEASE_COLUMNS, *_CREATOR)
-    .where(*UNLEASED, _of_cluster, MAY_START, _columns.token_pools.is_not(None), _columns.reason != bindparam("reason"))
+    .where(
+        *UNLEASED,
+        _of_cluster,
+        MAY_START,
+        or_(_columns.token_pools.is_not(None), _IS_BOUNDED),
+        _columns.reason != bindparam("reason"),
+    )
     .order_by(_columns.id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -302,7 +319,7 @@ def candidates(connection: Connection, cluster: str, now: datetime, room: int, l
 
 
 def not_told(connection: Connection, cluster: str, now: datetime, reason: str, limit: int) -> list[LeasedExecution]:
-    """What waits at a cluster and needs tokens, but has another reason than some."""
+    """What waits at a cluster and needs tokens or has a quota, but has another reason than some."""
     return _leased(connection, _SELECT_NOT_TOLD, cluster=cluster, now=now, reason=reason, most=limit)
 
 

@@ -12,7 +12,7 @@ from admin.core.settings.scopes import PLATFORM
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of
-from admin.store import attributes
+from admin.store import attributes, registrations
 from admin.store.database import insert_new
 from admin.store.token_grants import note_releases
 from admin.store.token_tables import TOKEN_POOLS, token_pool_heads
@@ -50,6 +50,8 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
     lock(connection, names)
     note_releases(connection, names)
     TOKEN_POOLS.write(connection, changes, version)
+    if any((change.before is None) is not (change.after is None) for change in changes):
+        registrations.bump_number(connection)  # the names that workers know depend on it
 
 
 class KnownPools(NamedTuple):

@@ -24,7 +24,7 @@ class Kind:
     noun: str  #: execution-cluster-label
     payload_key: str  #: the key its payload has in the API
     levels: tuple[str, ...]
-    merge: str  #: leaf or replace
+    merge: str  #: leaf, replace or tightest
     declared: bool = False  #: declared by the platform team, not built in
     description: str = ""
     example: Mapping[str, Any]

@@ -8,7 +8,8 @@ What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 * writes, only when no connection was established, so that nothing was sent, or the admin says that it did nothing
   because there were too many requests (429 `too_many_requests`).
 
-A wrong token is not tried again, also where too many of them were sent (429 `too_many_attempts`).
+A wrong token is not tried again, also where too many of them were sent (429 `too_many_attempts`), nor a creation that
+a quota has no room for (429 `quota_exceeded`).
 
 A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
 itself. It ends as `Unanswered`, which says to look first.
@@ -213,7 +214,7 @@ def _may_repeat(answer: Answer, is_safe: bool) -> bool:
         name = json.loads(answer.content).get("error")
     except (ValueError, AttributeError):
         return is_safe  # a proxy's
-    return name == "too_many_requests" or (is_safe and name != "too_many_attempts")
+    return name == "too_many_requests" or (is_safe and name not in ("too_many_attempts", "quota_exceeded"))
 
 
 def refusal(status: int, document: Mapping[str, Any], request_id: str | None = None) -> ClientError:

@@ -70,9 +70,17 @@ def get_kind(session: Session, kind: str | None, **flags: Any) -> None:
         _describe(session, chosen)
 
 
+#: How rows join, in words.
+_MERGES = {
+    "leaf": "leaf by leaf",
+    "replace": "as a whole (the most specific row replaces the others)",
+    "tightest": "as bounds that all hold, each for the sum of everything at and below its scope",
+}
+
+
 def _describe(session: Session, kind: Kind) -> None:
     printer = session.printer
-    merge = "leaf by leaf" if kind.merge == "leaf" else "as a whole (the most specific row replaces the others)"
+    merge = _MERGES.get(kind.merge, _MERGES["replace"])
     printer.line(f"{kind.noun} ({kind.name}, number {kind.number}{', declared' if kind.declared else ''})")
     if kind.description:
         printer.sentence(kind.description)

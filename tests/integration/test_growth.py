@@ -75,9 +75,10 @@ def clusters(*numbers: int) -> Mapping[str, Cluster]:
 
 
 #: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none, and
-#: of trails there is one here.
+#: of trails there is one here, and of attributes none.
 READS_ALL = re.compile(
-    r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))|Seq Scan(?! on trails)"
+    r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))"
+    r"|Seq Scan(?! on (trails|attributes))"
 )
 SORTS = re.compile(r"TEMP B-TREE|(^|-> +)Sort  \(", re.MULTILINE)
 

@@ -58,6 +58,7 @@ ROWS: dict[str, tuple[str, str]] = {
         ),
         (OWN, ""),
     ),
+    "list_quota_usage": (OWN, WHERE),
     "list_token_pools": (ANYWHERE, ""),
     "get_token_pool": (ANYWHERE, ""),
     "explain_token_pool": (ANYWHERE, ""),
@@ -254,7 +255,7 @@ def test_without_a_token_only_what_is_open_is_answered(callers: Callers, id: str
 
 
 def test_every_permission_is_asked_for_by_a_route() -> None:
-    declared = {operation.permission for operation in OPERATIONS.values()}
+    declared = {name for operation in OPERATIONS.values() for name in (operation.permission, operation.also)}
     # The others are asked for by a header of any request, and by what a request says.
     assert PERMISSIONS.keys() - declared == {"users.impersonate", "executions.override"}
     assert OWN_AGENT in declared

@@ -17,7 +17,7 @@ from admin.services.redecisions import decide_waiting
 from admin.services.redecisions import redecide as redecide_all
 from admin.store import cluster_events, executions
 from admin.store.cluster_events import ClusterEventFilter
-from admin.store.creations import Creation, Outcome
+from admin.store.creations import Creation, CreationOutcome
 from admin.store.executions import Execution, ExecutionId
 from admin.store.group_commit import GroupCommit
 from tests.support.apps import context_of
@@ -212,16 +212,16 @@ def test_room_that_one_execution_leaves_is_taken_by_another_in_the_same_round(
     assert (state(api, "leaves"), state(api, "waits")) == (("b", "CLUSTER_EXPECTED"), ("a", "CLUSTER_EXPECTED"))
 
 
-class _CordonBeforeWrites(GroupCommit[Creation, Outcome]):
+class _CordonBeforeWrites(GroupCommit[Creation, CreationOutcome]):
     """Cordons the cluster of a creation between its decision and its write, so many times."""
 
-    def __init__(self, api: FlaskClient, creations: GroupCommit[Creation, Outcome], times: int) -> None:
+    def __init__(self, api: FlaskClient, creations: GroupCommit[Creation, CreationOutcome], times: int) -> None:
         super().__init__(creations.submit)
         self._api = api
         self._times = times
         self.cordoned: list[str] = []
 
-    def submit(self, items: list[Creation]) -> list[Outcome]:
+    def submit(self, items: list[Creation]) -> list[CreationOutcome]:
         cluster = items[0].cluster
         if len(self.cordoned) < self._times and cluster is not None:
             self.cordoned.append(cluster)

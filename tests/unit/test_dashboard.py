@@ -27,6 +27,7 @@ def known_metrics() -> dict[str, set[str]]:
         warnings={"unknown_label": 1},
         revision=1,
         executions=[("QUEUED", "ASSIGNED", "development", "east", "gpu", "", 1)],
+        quotas=[(["", "development", "", "", "cpu"], 1.5, 4.0)],
         clusters={"east": True},
         sync_ages={"east": 1.5},
         capacities={"east": {"cpu": 8}},

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from admin.core.executions.attempts import Change
+from admin.core.executions.quotas import QUOTA_FULL
 from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.core.placement.decisions import ASSIGNED
 
 #: The reasons of executions that wait at a cluster which has room for them.
-HELD_BACK = frozenset({WAITING_FOR_TOKENS})
+HELD_BACK = frozenset({WAITING_FOR_TOKENS, QUOTA_FULL})
 #: The type of the event by which an execution is told so.
 WAITING = "WAITING"
 #: Of executions that are alike, so many are asked for after the first that is refused: those that stand in line.

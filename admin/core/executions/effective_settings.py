@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from admin.core.executions.launches import Launch, Rules
+from admin.core.executions.quotas import QuotaLimit, limits_at
 from admin.core.executions.spec import SETTINGS, target_of
 from admin.core.placement import routes
 from admin.core.placement.routes import REQUEST, Route, Target, find_route
@@ -31,9 +32,10 @@ class MapLayers(NamedTuple):
 class EffectiveSettings:
     """The settings of a launch, whatever its name and its job."""
 
-    settings: Mapping[str, Resolved]  #: every kind, with its trail
+    settings: Mapping[str, Resolved]  #: every kind but quotas, with its trail
     route: Route
     fence: Route | None  #: the route without the request, in a domain whose requests may not override it
+    quotas: tuple[QuotaLimit, ...] = ()  #: that bound its executions, as of now: these are not fixed at creation
 
     @cached_property
     def trail(self) -> trails.Trail:
@@ -79,8 +81,10 @@ def versions_in(trail: Mapping[str, Any]) -> set[int]:
 
 def resolve_settings(launch: Launch, rows: RowsByKind, rules: Rules) -> EffectiveSettings:
     """Resolve every kind at a launch's scope, under its definition and its request."""
+    platform = rules.platform.at(kinds.EXECUTION_QUOTA, launch.scope.domain)
     return EffectiveSettings(
-        settings={kind.name: _resolve(kind, launch, rows, rules.platform) for kind in rules.kinds},
+        settings={kind.name: _resolve(kind, launch, rows, rules.platform) for kind in rules.kinds if not kind.is_quota},
+        quotas=limits_at(launch.scope, rows.get(kinds.EXECUTION_QUOTA.name, {}), platform),
         route=_route(launch, target_of(launch.request), rows, rules),
         fence=_route(launch, Target(), rows, rules) if launch.scope.domain in rules.fenced else None,
     )

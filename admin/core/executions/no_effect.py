@@ -11,7 +11,7 @@ from admin.core.problems import Path, dotted
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import Level
+from admin.core.settings.scopes import Level, Scope
 from admin.core.settings.warnings import (
     KnownNames,
     Warning,
@@ -34,6 +34,7 @@ class Circumstances:
     is_archived: bool = False  #: whether its project is
     pool: str | None = None  #: what the pool attribute at the same scope names
     overridden: Sequence[Path] = ()  #: its leaves that more specific rows override everywhere
+    tighter: Mapping[Path, Scope] = field(default_factory=dict)  #: a broader row for each leaf that it bounds first
     definition: Mapping[str, Any] = field(default_factory=dict)  #: the settings of the launch plan that it is for
     jobs: Sequence[Mapping[str, Any]] = ()  #: those that run under it: of each version of its workflow that is run
 
@@ -79,6 +80,22 @@ def _refusing(kind: Kind, row: Row, warning: Warning, around: Circumstances) -> 
     return replace(warning, message=message, refuses=True)
 
 
+def tighter_above(kind: Kind, row: Row, applying: Mapping[Scope, Row]) -> dict[Path, Scope]:
+    """The quotas of a row that never bind, each with the broader row that is at least as tight.
+
+    `applying` has the rows of the kind that apply at its scope; all that counts for a row counts for these too.
+    """
+    tighter: dict[Path, Scope] = {}
+    leaves = kind.leaves(row.payload)
+    broader = [applying[scope] for scope in row.scope.chain()[:-1] if scope in applying]
+    for other in broader if kind.is_quota else ():
+        bounds = {path: value for path, value in kind.leaves(other.payload).items() if kind.is_bound(path)}
+        for path in leaves.keys() & bounds.keys() - tighter.keys():
+            if kind.worth(path, bounds[path]) <= kind.worth(path, leaves[path]):
+                tighter[path] = other.scope
+    return tighter
+
+
 def overridden_leaves(kind: Kind, row: Row, overriding: Iterable[Sequence[Row | None]]) -> list[Path]:
     """The leaves of a row that are overridden everywhere.
 
@@ -94,7 +111,7 @@ def overridden_leaves(kind: Kind, row: Row, overriding: Iterable[Sequence[Row | 
         everywhere = overridden.intersection(paths if everywhere is None else everywhere)
         if not everywhere:
             break
-    return [path for path in paths if path in (everywhere or ())]
+    return [path for path in paths if path in (everywhere or ()) and not kind.is_bound(path)]
 
 
 def _archived(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
@@ -125,6 +142,12 @@ class _Reason(NamedTuple):
 def _overridden_message(_kind: Kind, row: Row, _around: Circumstances, paths: Sequence[Path]) -> str:
     where = "in every domain" if row.scope.level is Level.PROJECT else "by every project"
     return f"{_listed(paths)} is overridden {where}. Delete it at {row.scope}, or one of the more specific rows."
+
+
+def _tighter_message(kind: Kind, row: Row, around: Circumstances, paths: Sequence[Path]) -> str:
+    scopes = sorted({around.tighter[path] for path in paths})
+    where = " and ".join(str(scope) for scope in scopes)
+    return f"{_listed(paths)} never binds: the {kind.noun} at {where} is as tight or tighter. Delete it at {row.scope}."
 
 
 def _outranked_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
@@ -164,6 +187,7 @@ def _unread_message(kind: Kind, _row: Row, _around: Circumstances, paths: Sequen
 _REASONS = (
     _Reason(WarningCode.LAUNCH_PLAN_SAYS, _launch_plan_paths, _launch_plan_message),
     _Reason(WarningCode.OVERRIDDEN, lambda _kind, _row, around: around.overridden, _overridden_message),
+    _Reason(WarningCode.TIGHTER_ABOVE, lambda _kind, _row, around: around.tighter, _tighter_message),
     _Reason(WarningCode.POOL_WINS, _outranked_paths, _outranked_message),
     _Reason(WarningCode.IGNORED_BY_JOB, _job_paths, _job_message),
     _Reason(WarningCode.UNREAD_FIELD, _unread_paths, _unread_message),

@@ -69,6 +69,7 @@ class Circumstances:
     obstacles: str | None = None  #: why no cluster would take it now
     triggers: str = ""  #: when it is decided again, where no cluster would take it now
     start: Start | None = None  #: when it starts, where its cluster takes work
+    quota: str = ""  #: the quota that has no room for it now, and who has it
     tokens: TokenWait | None = None  #: what it waits for in token pools, where its cluster has room
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
@@ -176,6 +177,8 @@ class Circumstances:
             return f"QUEUED for {age} at {self.cluster}{line}{self._of}: {self.tokens.message}"
         place = _PLACES[self.position - 1] if self.position <= len(_PLACES) else f"number {self.position} in line"
         place = place if self.is_position_told else "in line"
+        if self.quota and (self.obstacle is None or self.obstacle.filter == ROOM.name):
+            return f"QUEUED for {age} at {self.cluster}{self._of}: {self.quota}"
         is_what, _, why = self.obstacle.reason.partition(": ") if self.obstacle else ("", "", "")
         obstacle = f"{self.cluster} {is_what}{f' ({why})' if why else ''}; " if is_what else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
@@ -239,7 +242,8 @@ class Circumstances:
         elif self.tokens is not None:
             step = f"The agent of {self.cluster} gets it with its tokens, when they are free and it is its turn."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
-            step = f"The agent of {self.cluster} takes it when it has room."
+            when = "both it and the quota have room" if self.quota else "it has room"
+            step = f"The agent of {self.cluster} takes it when {when}."
         else:  # it may not stay there, and the next round moves it
             step = "It is decided again any moment now."
         if self.queue_deadline is not None:

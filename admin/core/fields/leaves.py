@@ -146,6 +146,11 @@ def not_null(field: Field) -> Field:
     return replace(field, nullable=False) if isinstance(field, Leaf) else field
 
 
+def nullable(field: Field) -> Field:
+    """A field that may be null, as every value of the configuration, which is the same as leaving it out."""
+    return replace(field, nullable=True) if isinstance(field, Leaf) else field
+
+
 def without_null(schema: Schema) -> Schema:
     """The schema of a value that may not be null."""
     types = [name for name in schema["type"] if name != "null"]

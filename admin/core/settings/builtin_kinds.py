@@ -7,10 +7,12 @@ from dataclasses import replace
 from admin.core import names
 from admin.core.fields.branches import KeyedList, MapOf, Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
-from admin.core.fields.leaves import ENTITY_NAME, Boolean, Duration, Integer, Quantity, Text, numbered_choice
+from admin.core.fields.leaves import ENTITY_NAME, Boolean, Duration, Integer, Number, Quantity, Text, numbered_choice
 from admin.core.resources import TASK_RESOURCES
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.scopes import Level
+from admin.core.token_pools import limits
+from admin.core.token_pools.definitions import tokens_field
 
 
 def _task_resource_spec(description: str) -> Section:
@@ -263,6 +265,59 @@ CLUSTER_ASSIGNMENT = Kind(
     example={"cluster_pool_name": "gpu"},
 )
 
+TOKEN_POOL_QUOTA = Kind(
+    number=8,
+    name=limits.TOKEN_POOL_QUOTA,
+    noun="token-pool-quota",
+    payload_key="token_pool_quota",
+    description="The most tokens of token pools that everything at and below a scope may hold together.",
+    merge=Merge.TIGHTEST,
+    payload=Section(
+        fields={
+            limits.QUOTAS: MapOf(
+                key_pattern=names.ENTITY_NAME,
+                key_rule=names.ENTITY_NAME_RULE,
+                value=tokens_field("The most tokens of a pool; 0 grants none."),
+                description="The most tokens, by pool; every row that applies holds.",
+            ),
+            limits.WEIGHT: Number(
+                minimum=0.001,
+                maximum=1000,
+                description="How large a project's share is beside others that wait; the most specific row counts.",
+            ),
+        }
+    ),
+    refers_to={(limits.QUOTAS,): NameList.TOKEN_POOL},
+    overriding=((limits.WEIGHT,),),
+    example={limits.QUOTAS: {"hive": 5}},
+)
+
+
+def _most(description: str) -> Integer:
+    return Integer(minimum=0, maximum=10**9, nullable=False, description=description)
+
+
+EXECUTION_QUOTA = Kind(
+    number=9,
+    name="EXECUTION_QUOTA",
+    noun="execution-quota",
+    payload_key="execution_quota",
+    description="The most executions, and the most that they may use, of everything at and below a scope together.",
+    merge=Merge.TIGHTEST,
+    payload=Section(
+        fields={
+            "running": _most("Executions that an agent has at once; others wait."),
+            "waiting": _most("Executions that wait at once; further ones are refused."),
+            "cpu": replace(TASK_RESOURCES["cpu"], nullable=False, description="Cores of those that run, such as 200."),
+            "memory": replace(
+                TASK_RESOURCES["memory"], nullable=False, description="Bytes of memory of those that run, such as 2Ti."
+            ),
+            "gpu": replace(TASK_RESOURCES["gpu"], nullable=False, description="Whole GPUs of those that run."),
+        }
+    ),
+    example={"running": 20, "waiting": 500, "cpu": "200", "memory": "1Ti", "gpu": "8"},
+)
+
 BUILTIN_KINDS = (
     TASK_RESOURCE,
     CLUSTER_RESOURCE,
@@ -272,4 +327,6 @@ BUILTIN_KINDS = (
     PLUGIN_OVERRIDE,
     WORKFLOW_EXECUTION_CONFIG,
     CLUSTER_ASSIGNMENT,
+    TOKEN_POOL_QUOTA,
+    EXECUTION_QUOTA,
 )

@@ -96,7 +96,7 @@ _KIND_DECLARATION = Section(
         "number": Integer(minimum=FIRST_DECLARED_NUMBER, maximum=9999, description="Its number, from 10."),
         "noun": replace(DNS_LABEL, description="Its command-line word."),
         "description": Text(description="One sentence for help and documentation."),
-        "merge": Choice(words=tuple(merge.value for merge in Merge), description="How rows join: replace or leaf."),
+        "merge": Choice(words=(Merge.REPLACE.value, Merge.LEAF.value), description="How rows join: replace or leaf."),
     },
 )
 
@@ -122,6 +122,8 @@ def _adjust(kind: Kind, declaration: Any) -> Kind:
     """A built-in kind with the merge rule that configuration gives it; nothing else may be changed."""
     adjusted = read(Section(fields={"merge": _KIND_DECLARATION.fields["merge"]}), declaration)
     merge = Merge(adjusted.get("merge") or kind.merge.value)
+    if kind.is_quota and merge is not kind.merge:
+        raise invalid("merge", "every row of a quota holds, so none can replace another: leave it out.")
     if merge is Merge.LEAF and kind.payload.exclusive:
         choices = " and ".join(kind.payload.exclusive)
         raise invalid("merge", f"{choices} exclude each other, so rows can only replace.")

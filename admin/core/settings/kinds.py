@@ -21,6 +21,7 @@ class Merge(Enum):
 
     REPLACE = "replace"  # the most specific row is the whole value
     LEAF = "leaf"  # each leaf from the most specific row that mentions it
+    TIGHTEST = "tightest"  # every row holds, each for all that is at and below its scope; the value is the smallest
 
 
 class NameList(Enum):
@@ -31,6 +32,7 @@ class NameList(Enum):
     QUEUE_TAG = "queue tag"  # tags that some queue serves
     WORKFLOW = "workflow"  # workflows that are registered, in whatever project
     LAUNCH_PLAN = "launch plan"  # launch plans likewise
+    TOKEN_POOL = "token pool"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,9 @@ class Kind:
     example: Payload
     levels: tuple[Level, ...] = STORED_LEVELS
     merge: Merge = Merge.REPLACE
-    refers_to: Mapping[Path, NameList] = field(default_factory=dict)  #: fields whose values are names of other things
+    #: Fields whose values are names of other things; of a branch with free keys, the keys are.
+    refers_to: Mapping[Path, NameList] = field(default_factory=dict)
+    overriding: tuple[Path, ...] = ()  #: leaves of a quota that more specific rows override all the same
     unread: tuple[Path, ...] = ()  #: fields, or whole branches, that no part of Rainbow reads; agents may get them
     declared: bool = False  #: by the platform team, in configuration
 
@@ -66,6 +70,22 @@ class Kind:
     def leaves(self, payload: Payload) -> Leaves:
         """A payload in normal form, leaf by leaf."""
         return dict(self.payload.leaves(payload))
+
+    @property
+    def is_quota(self) -> bool:
+        """Whether its rows bound sums: they are read when something is granted, and not fixed at creation."""
+        return self.merge is Merge.TIGHTEST
+
+    def is_bound(self, path: Path) -> bool:
+        """Whether a leaf holds in every row that has it, whatever more specific rows say."""
+        return self.is_quota and path not in self.overriding
+
+    def names_in(self, leaves: Leaves) -> Iterator[tuple[Path, NameList, str]]:
+        """The names of other things among the leaves of a payload, each with its field and its list."""
+        for path, name_list in self.refers_to.items():
+            value = leaves.get(path) or []
+            yield from ((path, name_list, name) for name in (value if isinstance(value, list) else [value]))
+            yield from ((leaf, name_list, leaf[-1]) for leaf in leaves if leaf[:-1] == path)
 
     def unread_among(self, paths: Iterable[Path]) -> list[Path]:
         """Those of some leaves that no part of Rainbow reads."""

@@ -50,7 +50,7 @@ def relate(kind: Kind, row: Row, scope: Scope, rows: Mapping[Scope, Row], platfo
     fields: dict[Path, Relation] = {}
     deciding: dict[Path, Origin] = {}
     for path, value in kind.leaves(row.payload).items():
-        if path in origins and origins[path].scope == row.scope:
+        if kind.is_bound(path) or (path in origins and origins[path].scope == row.scope):
             fields[path] = Relation.FOLLOWS
             continue
         # A row that replaces others decides of the fields that it does not have, too.

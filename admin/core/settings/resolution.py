@@ -177,7 +177,7 @@ def _winning(
 ) -> dict[Path, tuple[Any, Origin]]:
     """Every leaf that some level mentions, as the most specific one has it; None where that one unsets it."""
     winning = platform.winning.copy()
-    replaces = kind.merge is Merge.REPLACE
+    replaces, is_quota = kind.merge is Merge.REPLACE, kind.is_quota
     for row in chain_rows:
         if row is None:
             continue
@@ -186,8 +186,15 @@ def _winning(
             winning = platform.winning.copy() if kind.declared else {}
         origin = Origin(row.scope, row.version)
         for path, value in kind.payload.leaves(row.payload):
+            if is_quota and path in winning and not _is_tighter(kind, path, value, winning[path][0]):
+                continue
             winning[path] = (value, origin)
     return winning
+
+
+def _is_tighter(kind: Kind, path: Path, value: Any, broader: Any) -> bool:
+    """Whether a leaf counts in place of a broader row's."""
+    return not kind.is_bound(path) or bool(kind.worth(path, value) < kind.worth(path, broader))
 
 
 def _trail(
@@ -197,16 +204,18 @@ def _trail(
     platform: PlatformDefaults,
     final: dict[Path, Origin],
 ) -> tuple[Step, ...]:
-    steps = [_step(PLATFORM, None, platform.payload, platform, final, platform.key) if platform else _silent(PLATFORM)]
+    first = _step(kind, PLATFORM, None, platform.payload, platform, final, platform.key) if platform else None
+    steps = [first or _silent(PLATFORM)]
     for place, row in zip(chain, chain_rows, strict=True):
         if row is None:
             steps.append(_silent(place))
         else:
-            steps.append(_step(place, row.version, row.payload, kind.leaves(row.payload), final))
+            steps.append(_step(kind, place, row.version, row.payload, kind.leaves(row.payload), final))
     return tuple(steps)
 
 
 def _step(
+    kind: Kind,
     scope: Scope,
     version: int | None,
     payload: Payload,
@@ -215,6 +224,8 @@ def _step(
     key: str = "",
 ) -> Step:
     used = tuple([path for path in paths if path in final and final[path].scope == scope])
+    if kind.is_quota:  # every row holds, for what is at and below its own scope
+        used = tuple([path for path in paths if path in used or kind.is_bound(path)])
     overridden = () if len(used) == len(paths) else tuple([path for path in paths if path not in used])
     return Step(scope, payload, version, key, used, overridden)
 

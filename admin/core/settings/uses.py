@@ -50,7 +50,15 @@ class Sought:
     def origins_at(self, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> set[Origin]:
         """Where a scope has it from, from the rows of the kind that apply there; nothing where it has it not."""
         effective = effective_value(self.kind, scope, rows, platform)
-        return {effective.origins[path] for path in self.find(effective.value)}
+        origins = {effective.origins[path] for path in self.find(effective.value)}
+        if self.kind.is_quota:
+            applying = (rows[place] for place in scope.chain() if place in rows)
+            origins |= {Origin(row.scope, row.version) for row in applying if self._bounds(row)}
+        return origins
+
+    def _bounds(self, row: Row) -> bool:
+        """Whether a row has it in a leaf that holds whatever more specific rows say."""
+        return any(map(self.kind.is_bound, self.find(row.payload)))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -28,6 +28,7 @@ class WarningCode(StrEnum):
     UNKNOWN_QUEUE_TAG = "unknown_queue_tag"
     UNKNOWN_WORKFLOW = "unknown_workflow"
     UNKNOWN_LAUNCH_PLAN = "unknown_launch_plan"
+    UNKNOWN_TOKEN_POOL = "unknown_token_pool"
     UNKNOWN_GROUP = "unknown_group"
     UNKNOWN_CLUSTER = "unknown_cluster"
     UNKNOWN_CLUSTER_GROUP = "unknown_cluster_group"
@@ -36,6 +37,7 @@ class WarningCode(StrEnum):
     DEFAULT_CAPPED = "default_capped"
     ZERO_LIMIT = "zero_limit"
     ABOVE_LIMIT = "above_limit"
+    QUOTA_FULL = "quota_full"
     UNREAD_FIELD = "unread_field"
     OUTDATED_PAYLOAD = "outdated_payload"
     UNDECLARED_KIND = "undeclared_kind"
@@ -52,6 +54,7 @@ class WarningCode(StrEnum):
     EMPTY_POOL = "empty_pool"
     EMPTY_LABEL = "empty_label"
     OVERRIDDEN = "overridden"
+    TIGHTER_ABOVE = "tighter_above"
     POOL_WINS = "pool_wins"
     LAUNCH_PLAN_SAYS = "launch_plan_says"
     IGNORED_BY_JOB = "ignored_by_job"
@@ -63,14 +66,20 @@ _UNKNOWN_NAME = {
     NameList.QUEUE_TAG: WarningCode.UNKNOWN_QUEUE_TAG,
     NameList.WORKFLOW: WarningCode.UNKNOWN_WORKFLOW,
     NameList.LAUNCH_PLAN: WarningCode.UNKNOWN_LAUNCH_PLAN,
+    NameList.TOKEN_POOL: WarningCode.UNKNOWN_TOKEN_POOL,
 }
 
 #: Fields that a message names at most.
 _MOST_FIELDS = 5
 #: What a name that is not defined means.
-_UNTIL_DEFINED = "until then executions that need it are refused."
+_UNTIL_DEFINED = "until then "
+_REFUSES, _BOUNDS_NOTHING = "executions that need it are refused.", "it bounds nothing."
 #: The kinds of definitions that may have a name; a label may be the name of a cluster.
-_DEFINED_AS = {NameList.POOL: ("POOL",), NameList.LABEL: ("LABEL", "CLUSTER")}
+_DEFINED_AS = {
+    NameList.POOL: ("POOL",),
+    NameList.LABEL: ("LABEL", "CLUSTER"),
+    NameList.TOKEN_POOL: ("TOKEN_POOL",),
+}
 
 #: The codes that `attributes.unknownNames: refuse` turns into errors.
 UNKNOWN_NAME_CODES = frozenset(_UNKNOWN_NAME.values())
@@ -101,7 +110,8 @@ def explain_deletion(warning: Warning, kind: str, deleted_by: Provenance, now: d
     """A warning about a missing definition that begins with the revision by which that was deleted."""
     if warning.missing is None:
         return warning
-    deleted = f"The {kind.lower()} '{warning.missing[1]}' was deleted by {deleted_by.describe(now)}."
+    noun = kind.lower().replace("_", " ")
+    deleted = f"The {noun} '{warning.missing[1]}' was deleted by {deleted_by.describe(now)}."
     rest = warning.message.partition(_UNTIL_DEFINED)[2]
     if warning.code is WarningCode.EXPECTED_CLUSTER:
         message = f"{deleted} It stays in the fleet, undeclared, as long as this names it."
@@ -162,19 +172,16 @@ def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near
 
 
 def unknown_names(kind: Kind, row: Row, names: KnownNames, *, suggests: bool = True) -> Iterator[Warning]:
-    leaves = kind.leaves(row.payload)
-    for path, name_list in kind.refers_to.items():
-        value = leaves.get(path) or []
-        for name in value if isinstance(value, list) else [value]:
-            if name_list not in names or name in names[name_list]:
-                continue
-            near = closest(name, names[name_list]) if suggests else ()
-            message = (
-                f"No {name_list.value} is called '{name}' yet.{did_you_mean(near)} "
-                f"It takes effect once it is defined; {_UNTIL_DEFINED}"
-            )
-            warning = warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
-            yield replace(warning, missing=(_DEFINED_AS[name_list], name)) if name_list in _DEFINED_AS else warning
+    for path, name_list, name in kind.names_in(kind.leaves(row.payload)):
+        if name_list not in names or name in names[name_list]:
+            continue
+        near = closest(name, names[name_list]) if suggests else ()
+        message = (
+            f"No {name_list.value} is called '{name}' yet.{did_you_mean(near)} It takes effect once it is defined; "
+            f"{_UNTIL_DEFINED}{_BOUNDS_NOTHING if kind.is_quota else _REFUSES}"
+        )
+        warning = warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
+        yield replace(warning, missing=(_DEFINED_AS[name_list], name)) if name_list in _DEFINED_AS else warning
 
 
 def unknown_scopes(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
@@ -198,6 +205,7 @@ def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> I
     for domain_row in domain_rows:
         domain_paths = set(kind.leaves(domain_row.payload))
         lost = sorted(domain_paths if kind.merge is Merge.REPLACE else paths & domain_paths)
+        lost = [path for path in lost if not kind.is_bound(path)]
         if lost:
             message = (
                 f"Overrides {', '.join(map(dotted, lost))} of {domain_row.scope} for this project: a project's row "

@@ -21,7 +21,7 @@ class Claim:
     holder: str = ""  #: who asks, for people
     constraints: Caps = NO_CAPS
     priority: int = 0
-    weight: float = 1.0  #: of the project, by which its share is compared with those of others
+    weight: float = 1.0  #: of the claim; that of its project is among the terms
     lease_seconds: float = 60.0
     wait_seconds: float = 0.0  #: how long it stays in line without asking again
     since: datetime | None = None  #: its age in line; None for since it asks

@@ -28,7 +28,7 @@ from admin.core.token_pools.answers import (
 )
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
-from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest
+from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest, weight_of
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_in_line, serve, share_in, statuses
 
 #: When to ask again at the latest and at the earliest.
@@ -247,7 +247,7 @@ class Ledger:
             execution=claim.execution,
             holder=claim.holder,
             priority=claim.priority,
-            weight=claim.weight,
+            weight=claim.weight * weight_of(terms),
             since=claim.since or (before.since if before else self.now),
             wait_seconds=claim.wait_seconds,
             expires_at=self.now + timedelta(seconds=claim.wait_seconds),

@@ -9,9 +9,12 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.definitions import NO_CAPS, Caps, TokenPool
 
-#: The kind of the rows that bound tokens at and below their scopes, and the field of their payload, by pool.
+#: The kind of the rows that bound tokens at and below their scopes, and the fields of their payload: the quotas, by
+#: pool, and how much a project's share counts in the line.
 TOKEN_POOL_QUOTA = "TOKEN_POOL_QUOTA"
-QUOTAS = "pools"
+QUOTAS, WEIGHT = "pools", "weight"
+#: The weight of a project for which none is set.
+USUAL_WEIGHT = 1.0
 
 #: The levels of a pool's whole capacity, and of the cap of each execution.
 POOL, EXECUTION = "pool", "execution"
@@ -36,6 +39,7 @@ class Terms(NamedTuple):
 
     capacity: int
     limits: tuple[Limit, ...] = ()
+    weight: float = USUAL_WEIGHT  #: of the project, by which its share is compared with those of others
 
 
 def share_bucket(place: Scope) -> str:
@@ -72,7 +76,7 @@ def terms_of(
         *_quotas(pool.name, place, rows),
         *_caps(constraints, place, execution, "the constraints of the request"),
     )
-    return Terms(pool.capacity, limits)
+    return Terms(pool.capacity, limits, weight_at(place, rows))
 
 
 def _caps(caps: Caps, place: Scope, execution: str, origin: str) -> Iterator[Limit]:
@@ -93,6 +97,21 @@ def _quotas(pool: str, place: Scope, rows: Mapping[Scope, Row]) -> Iterator[Limi
         if row is not None and cap is not None:
             origin = f"{TOKEN_POOL_QUOTA} at {scope}, version {row.version}"
             yield Limit(scope.path, cap, scope.level.value, origin, row.version)
+
+
+def weight_at(place: Scope, rows: Mapping[Scope, Row]) -> float:
+    """How much the share of a place's project counts in the line, by the most specific row that says so."""
+    weight: float | None = None
+    for scope in place.chain():
+        row = rows.get(scope)
+        if row is not None and WEIGHT in row.payload:
+            weight = row.payload[WEIGHT]  # null unsets what broader rows say
+    return USUAL_WEIGHT if weight is None else float(weight)
+
+
+def weight_of(terms: Mapping[str, Terms]) -> float:
+    """The weight of a claim's project, which is the same in each of its pools."""
+    return next((own.weight for own in terms.values()), USUAL_WEIGHT)
 
 
 def all_limits(pool: str, terms: Terms) -> tuple[Limit, ...]:

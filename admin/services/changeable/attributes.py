@@ -7,16 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, rows_after
+from admin.core.permissions import reading
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import projects_after
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.scopes import PLATFORM, Scope, check_scope
 from admin.core.settings.warnings import Surroundings, Warning, WarningCode, check_row, warnings_of
 from admin.errors import MOST_DETAILS, UndeclaredKind, UnknownProject
+from admin.services.access import Access
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context
 from admin.services.definitions import told_names, untold_names
 from admin.services.scopes import check_active, check_domain, known_projects
+
+#: What one needs to write a quota.
+QUOTAS_WRITE = "quotas.write"
 
 
 def attribute_write(
@@ -24,6 +29,11 @@ def attribute_write(
 ) -> RowWrite:
     """Change one kind's payload at one scope."""
     return RowWrite(key=RowKey(kind.name, "", scope), change=change, expectation=expectation)
+
+
+def write_permission(kind: Kind) -> str:
+    """What one needs to write rows of a kind."""
+    return QUOTAS_WRITE if kind.is_quota else ChangeableAttributes.permission
 
 
 class ChangeableAttributes(Changeable):
@@ -48,6 +58,18 @@ class ChangeableAttributes(Changeable):
     def restore(cls, context: Context, change: RowChange) -> RowWrite:
         kind = _declared(context, change.kind)
         return attribute_write(kind, change.scope, lambda _: None if change.after is None else kind.read(change.after))
+
+    def check_known(self, access: Access, key: RowKey) -> None:
+        if not access.allows(reading(self.permission), key.scope):
+            access.check(self._permission(key.kind), key.scope)
+
+    def check_access(self, access: Access, change: RowChange) -> None:
+        access.check(self._permission(change.kind), change.scope)
+
+    def _permission(self, kind: str) -> str:
+        """What one needs to write rows of a kind: quotas bind those who may change all other settings."""
+        kinds = self.context.settings.kinds
+        return write_permission(kinds[kind]) if kind in kinds else self.permission
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._view = self.draft.settings_view

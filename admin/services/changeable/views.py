@@ -14,9 +14,11 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey
 from admin.core.projects import Project
+from admin.core.settings.kinds import NameList
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames
+from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.services.context import Context
 from admin.services.definitions import fleet_after, names_key, names_known, names_known_at, names_version
 from admin.store import attributes, projects
@@ -74,7 +76,10 @@ class StoredSettings:
 
     def names_known(self, changes: Sequence[RowChange], readable: frozenset[Scope] | None = None) -> KnownNames:
         fleet = fleet_after(self._context, self._connection, changes)
-        return names_known(self._context, self._connection, fleet, readable)
+        names = names_known(self._context, self._connection, fleet, readable)
+        pools = {change.name: change.after for change in changes if change.kind == TOKEN_POOL}
+        present = {name for name, definition in pools.items() if definition is not None}
+        return {**names, NameList.TOKEN_POOL: (names[NameList.TOKEN_POOL] - pools.keys()) | present}
 
 
 class EarlySettings:

@@ -58,6 +58,9 @@ class TokenSession(Protocol):
     def pending(self) -> Sequence[Release]:
         """What is to be given back once the transaction is committed."""
 
+    def weight(self, claim: Claim) -> float:
+        """The weight of the project of one of the claims that the session was opened for."""
+
     def allocate(self, claim: Claim) -> Allocation:
         """Grant one of the claims that the session was opened for, or say what is full."""
 

@@ -13,7 +13,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Ledger
-from admin.core.token_pools.limits import EXECUTION, Terms
+from admin.core.token_pools.limits import EXECUTION, Terms, weight_of
 from admin.core.token_pools.lines import Room, in_order
 from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools
@@ -163,6 +163,9 @@ class DatabaseSession:
     @property
     def releases(self) -> Mapping[str, int]:
         return {pool: number + (pool in self.ledger.changes.freed) for pool, number in self._before.items()}
+
+    def weight(self, claim: Claim) -> float:
+        return weight_of(self._terms[id(claim)])
 
     def allocate(self, claim: Claim) -> Allocation:
         answer = self.ledger.allocate(claim, self._terms[id(claim)])

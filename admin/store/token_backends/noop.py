@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from admin.core.token_pools.answers import Granted, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.limits import USUAL_WEIGHT
 from admin.core.token_pools.lines import Room
 from admin.store.token_backends.base import PoolUsage
 
@@ -78,6 +79,9 @@ class NoSession:
     def __init__(self, backend: NoTokens) -> None:
         self.allocate = backend.allocate
         self.renew = backend.renew
+
+    def weight(self, claim: Claim) -> float:
+        return USUAL_WEIGHT
 
     def release(self, release: Release) -> None:
         """Nothing is kept."""

@@ -38,7 +38,15 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
-from admin.core.token_pools.limits import Terms, all_limits, buckets_of, never_fits, share_bucket, tightest
+from admin.core.token_pools.limits import (
+    Terms,
+    all_limits,
+    buckets_of,
+    never_fits,
+    share_bucket,
+    tightest,
+    weight_of,
+)
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
@@ -278,6 +286,9 @@ class RedisSession:
             for pool, usage in backend.usage(capacities).items():
                 self.rooms[pool] = Room.of(capacities[pool], Book(grants=usage.grants).used)
 
+    def weight(self, claim: Claim) -> float:
+        return weight_of(self._terms[id(claim)])
+
     def allocate(self, claim: Claim) -> Allocation:
         self._check()
         answer = self._backend.allocate_within(claim, self._terms[id(claim)])
@@ -330,7 +341,7 @@ def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
         **_place_document(claim.place, claim.execution, claim.holder),
         "share_bucket": share_bucket(claim.place),
         "priority": claim.priority,
-        "weight": claim.weight,
+        "weight": claim.weight * weight_of(terms),
         "wait": int(claim.wait_seconds * 1000),
         **({} if claim.since is None else {"since": int(claim.since.timestamp() * 1000)}),
         "most_holders": MOST_HOLDERS,

@@ -235,6 +235,10 @@ class AttributeCalls(KindCalls):
         query = {"resource_type": None if kind is None else self.kind(kind).name, **scope}
         return NoEffect(self._answers("matchable_attributes/no_effect", "warnings", {"limit": 500, **non_empty(query)}))
 
+    def quota_usage(self, scope: Scope) -> Document:
+        """Every execution quota that applies at a scope, the broadest first, and how much of it is used."""
+        return self._read("quota_usage", {**scope.document()}, holding="quotas")
+
     def uses(self, query: Mapping[str, str], *, reach: bool = False, everything: bool = False) -> Document:
         """
         Where something is used: what says it, how many scopes have it from there, and the executions decided by it.

@@ -110,6 +110,11 @@ def show_values(
             steps[-1][-1] = f"deleted by {describe_provenance(printer, deletion)}"
         printer.table(["LEVEL", "SCOPE", "VALUE", "EFFECT", "SET BY"], steps)
         printer.line()
+        if kind.merge == "tightest" and sum(step.get("state") == "set" for step in effective.trail) > 1:
+            printer.sentence(
+                "Every row holds, for the sum of everything at and below its scope; the tightest is shown here."
+            )
+            printer.line()
         rows = [
             [path, show(value), describe_field_origin(printer, effective.origins.get(path, {}), scope, revisions)]
             for path, value in leaf_values(kind.schema, effective.value)

@@ -9,7 +9,7 @@ from typing import Any
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, all_option, at_option, force_option, option
-from ctl.cli.output import Printer
+from ctl.cli.output import Columns, Printer
 from ctl.cli.provenance import describe_field_origin, describe_provenance, show_author
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
@@ -39,10 +39,27 @@ _LISTING = Listing(
 )
 
 
+#: The kind whose rows bound what is counted, and the flag that shows how much that is.
+_WITH_USAGE = "EXECUTION_QUOTA"
+_USAGE = Option(["--usage"], is_flag=True, help="Of execution-quota: how much of every row is used that applies.")
+_USAGE_COLUMNS: Columns = {
+    "LEVEL": lambda use: use["level"],
+    "SCOPE": lambda use: "/".join(use[key] for key in KEYS if use.get(key)) or "-",
+    "FIELD": lambda use: use["field"],
+    "USED": lambda use: use["used"],
+    "LIMIT": lambda use: use["limit"],
+    "FULL": lambda use: "yes" if use["is_full"] else "no",
+    "REVISION": lambda use: use.get("version") or use.get("key"),
+}
+
+
 def get_attribute(kind: Kind) -> Command:
     def run(session: Session, **flags: Any) -> None:
         if not flags["all_scopes"] and (flag := typed_choice(flags)):
             raise InvalidInput(f"{flag} chooses among the rows of all scopes: give -A with it.")
+        if flags["usage"]:
+            _show_usage(session, kind, flags)
+            return
         if flags["watch"] and (flags["attr_file"] or flags["at"] is not None):
             raise InvalidInput("--watch shows what changes from now on; leave out --attrFile and --at.")
         if flags["all_scopes"]:
@@ -69,10 +86,29 @@ def get_attribute(kind: Kind) -> Command:
             force_option("Overwrite the file without asking."),
             at_option("As it was at this revision."),
             Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C."),
+            _USAGE,
             *_LISTING.options(),
         ],
         examples=_examples(kind),
     )
+
+
+def _show_usage(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
+    """Every quota that applies at a scope, and how much of it is used; all of them hold together."""
+    if kind.name != _WITH_USAGE:
+        raise InvalidInput("--usage is of execution-quota; `rainbowctl get token-pool` shows who holds tokens.")
+    given = [f"--{name}" for name in ("exact", "watch") if flags[name]]
+    given += ["-A"] if flags["all_scopes"] else []
+    given += [f"--{word}" for word, name in (("attrFile", "attr_file"), ("at", "at")) if flags[name] is not None]
+    if given:
+        raise InvalidInput(f"--usage shows what is used at a scope now: leave out {given[0]}.")
+    scope = scope_for(session, kind, flags)
+    document = session.client.quota_usage(scope)
+    quotas = document["quotas"]
+    names = (f"{kind.noun}/{use['field']}" for use in quotas)
+    if not quotas and session.printer.is_table:
+        raise _nothing(session, kind, scope, False, None)
+    session.printer.show(names, quotas, document, _USAGE_COLUMNS)
 
 
 def _examples(kind: Kind) -> list[str]:
@@ -84,6 +120,8 @@ def _examples(kind: Kind) -> list[str]:
     ]
     if "workflow" in kind.levels:
         lines.insert(1, f"rainbowctl get {kind.noun} -p flyteexamples -d development my.workflow")
+    if kind.name == _WITH_USAGE:
+        lines.append(f"rainbowctl get {kind.noun} -p flyteexamples -d development --usage")
     return lines
 
 

@@ -66,7 +66,7 @@ def test_an_unknown_permission_is_refused() -> None:
 @pytest.mark.parametrize(
     ("requirement", "sentence"),
     [
-        ("attributes.write", "Needs the permission `attributes.write`: set and delete attributes."),
+        ("attributes.write", "Needs the permission `attributes.write`: set and delete attributes other than quotas."),
         ("fleet.read", "Needs the permission `fleet.read` at any scope: read clusters, pools and labels."),
         ("audit.read", "Needs the permission `audit.read` on the platform: read the audit events."),
         ("open", "Needs no token."),

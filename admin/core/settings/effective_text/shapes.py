@@ -43,7 +43,9 @@ class Shapes:
         if kind_name not in self._kinds:
             return None
         kind = self._kinds[kind_name]
-        key = kind_name, kind.payload.outline(payload)
+        # Of rows that all hold, the values decide which one is the tightest.
+        values = json_text(payload) if kind.is_quota else b""
+        key = kind_name, (kind.payload.outline(payload), values)
         shape = self._known.get(key)
         if shape is None:
             if len(self._known) < self._most:

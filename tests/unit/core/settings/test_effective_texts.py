@@ -62,6 +62,12 @@ PAYLOADS: dict[str, list[dict[str, Any]]] = {
         {"security_context": {"run_as": {"k8s_service_account": "sa"}}, "max_parallelism": None},
     ],
     "CLUSTER_ASSIGNMENT": [{"cluster_pool_name": "gpu"}, {"cluster_pool_name": None}],
+    "TOKEN_POOL_QUOTA": [
+        {"pools": {"hive": 5}},
+        {"pools": {"hive": 3, "spark": 9}},
+        {"weight": 2, "pools": {"hive": 5}},
+    ],
+    "EXECUTION_QUOTA": [{"running": 5, "cpu": "2"}, {"running": 9}, {"cpu": "1500m", "waiting": 3}],
     "WORKFLOW_PRIORITY": [{"priority": 7}, {"note": "x"}, {"priority": None, "note": "y"}],
 }
 

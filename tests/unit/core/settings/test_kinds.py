@@ -33,6 +33,8 @@ def test_the_built_in_kinds_are_numbered_named_and_merged_as_designed() -> None:
         (5, "PLUGIN_OVERRIDE", "plugin-override", "plugin_overrides", "leaf", every),
         (6, "WORKFLOW_EXECUTION_CONFIG", "workflow-execution-config", "workflow_execution_config", "leaf", every),
         (7, "CLUSTER_ASSIGNMENT", "cluster-pool-attribute", "cluster_assignment", "replace", every),
+        (8, "TOKEN_POOL_QUOTA", "token-pool-quota", "token_pool_quota", "tightest", every),
+        (9, "EXECUTION_QUOTA", "execution-quota", "execution_quota", "tightest", every),
     ]
 
 
@@ -86,6 +88,23 @@ def test_an_unknown_kind_names_the_nearest() -> None:
         ("WORKFLOW_EXECUTION_CONFIG", {"security_context": {"run_as": {}}}, "security_context.run_as"),
         ("WORKFLOW_EXECUTION_CONFIG", {"envs": {"values": [{"key": "1A", "value": "x"}]}}, "envs.values.0.key"),
         ("CLUSTER_ASSIGNMENT", {"cluster_pool_name": ["gpu"]}, "cluster_pool_name"),
+        ("TOKEN_POOL_QUOTA", {"pools": {"hive": -1}}, "pools.hive"),
+        ("TOKEN_POOL_QUOTA", {"pools": {"hive": 1.5}}, "pools.hive"),
+        ("TOKEN_POOL_QUOTA", {"pools": {"hive": 10**100}}, "pools.hive"),
+        ("TOKEN_POOL_QUOTA", {"pools": {"hive": None}}, "pools.hive"),
+        ("TOKEN_POOL_QUOTA", {"pools": {"a/b": 1}}, "pools.a/b"),
+        ("TOKEN_POOL_QUOTA", {"pool": {"hive": 1}}, "pool"),
+        ("TOKEN_POOL_QUOTA", {"weight": 0}, "weight"),
+        ("EXECUTION_QUOTA", {"running": -1}, "running"),
+        ("EXECUTION_QUOTA", {"waiting": 0.5}, "waiting"),
+        ("EXECUTION_QUOTA", {"running": "5"}, "running"),
+        ("EXECUTION_QUOTA", {"running": 10**100}, "running"),
+        ("EXECUTION_QUOTA", {"running": None}, "running"),
+        ("EXECUTION_QUOTA", {"memory": "10 GB"}, "memory"),
+        ("EXECUTION_QUOTA", {"cpu": -1}, "cpu"),
+        ("EXECUTION_QUOTA", {"cpu": 10**100}, "cpu"),
+        ("EXECUTION_QUOTA", {"gpu": "1.5"}, "gpu"),
+        ("EXECUTION_QUOTA", {"storage": "1Gi"}, "storage"),
     ],
 )
 def test_a_bad_payload_names_the_field(kind: str, payload: Any, field: str) -> None:

@@ -17,6 +17,8 @@ def test_the_built_in_kinds_are_known_without_an_admin() -> None:
         (5, "plugin-override"),
         (6, "workflow-execution-config"),
         (7, "cluster-pool-attribute"),
+        (8, "token-pool-quota"),
+        (9, "execution-quota"),
     ]
 
 

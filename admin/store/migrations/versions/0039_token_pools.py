@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0040"
+revision = "0039"
 down_revision = "0038"
 
 _TIME = sa.DateTime(timezone=True)

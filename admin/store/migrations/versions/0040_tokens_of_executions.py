@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0042"
-down_revision = "0040"
+revision = "0040"
+down_revision = "0039"
 
 _INDEX = "ix_executions_needing_tokens"
 

@@ -1,0 +1,109 @@
+"""What the executions at and below scopes have, counted from the executions themselves, and the locks under which that
+counts: nobody else admits executions at a scope until the transaction ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from admin.core.executions.quotas import OF_RUNNING, OF_WAITING, FullQuota, QuotaLimit, Tally, Usage
+from admin.core.settings.scopes import Scope
+from admin.store import fleet
+from admin.store.database import is_writing
+from admin.store.dialects import is_postgresql
+from admin.store.dialects.postgresql import advisory_lock
+from admin.store.execution_tables import executions
+from admin.store.executions import LEASED, UNLEASED
+
+_columns = executions.c
+_PLACE = (_columns.domain, _columns.project, _columns.workflow, _columns.launch_plan)
+_SELECT_USE = select(
+    *_PLACE,
+    func.count().label("executions"),
+    *(func.sum(_columns[f"demand_{resource}"]).label(resource) for resource in ("cpu", "memory", "gpu")),
+).group_by(*_PLACE)
+_SELECT_PLACES = select(*_PLACE, func.count().label("executions")).group_by(*_PLACE)
+
+
+def lock(connection: Connection, limits: Iterable[QuotaLimit]) -> None:
+    """Keep others from admitting executions that count for some limits; a writer of SQLite is alone anyway."""
+    keys = sorted({_lock_key(limit) for limit in limits}) if is_postgresql(connection) else []
+    if keys:
+        connection.exec_driver_sql(f"SELECT {', '.join(map(advisory_lock, keys))}")
+
+
+def _lock_key(limit: QuotaLimit) -> int:
+    """The number of the lock of a scope; what waits and what runs is admitted apart."""
+    group = "running" if limit.field in OF_RUNNING else "waiting"
+    digest = hashlib.blake2b(f"execution_quota/{group}/{limit.scope.path}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def running(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Usage]:
+    """What the executions at and below scopes have that agents have; also those of silent ones, which may go on."""
+    if not scopes:
+        return {}
+    rows = connection.execute(_SELECT_USE.where(LEASED, _is_below(scopes)))
+    used = {
+        Scope(*row[:4]): Usage(running=row.executions, cpu=int(row.cpu), memory=int(row.memory), gpu=int(row.gpu))
+        for row in rows
+    }
+    return _sums(used, scopes)
+
+
+def waiting(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Usage]:
+    """How many executions wait at and below scopes."""
+    if not scopes:
+        return {}
+    rows = connection.execute(_SELECT_PLACES.where(*UNLEASED, _is_below(scopes)))
+    return _sums({Scope(*row[:4]): Usage(waiting=row.executions) for row in rows}, scopes)
+
+
+def admit_waiting(connection: Connection, limits: Sequence[Sequence[QuotaLimit]]) -> list[FullQuota | None]:
+    """Which of some executions may not be created, by the limits of each, in their order.
+
+    Those that may are counted for those after them, and no other transaction admits any until this one ends.
+    """
+    bounding = {limit for own in limits for limit in own}
+    if bounding and is_writing(connection):
+        fleet.share(connection)  # which everything that is stored locks first
+        lock(connection, bounding)
+    tally = Tally(waiting(connection, {limit.scope for limit in bounding}))
+    return [tally.admit(own, Usage(waiting=1), OF_WAITING) for own in limits]
+
+
+def _sums(used: Mapping[Scope, Usage], scopes: Collection[Scope]) -> dict[Scope, Usage]:
+    sums = dict.fromkeys(scopes, Usage())
+    for place, usage in used.items():
+        for scope in (Scope(), *place.chain()):
+            if scope in sums:
+                sums[scope] = sums[scope].plus(usage)
+    return sums
+
+
+def _is_below(scopes: Iterable[Scope]) -> ColumnElement[bool]:
+    """Whether an execution is at or below one of some scopes."""
+    return or_(*(is_at(scope) for scope in scopes))
+
+
+def is_at(scope: Scope) -> ColumnElement[bool]:
+    """Whether an execution is at or below a scope."""
+    return and_(True, *(_columns[key] == value for key, value in scope.keys().items()))
+
+
+class Holder(NamedTuple):
+    """An execution that agents have."""
+
+    project: str
+    domain: str
+    name: str
+
+
+def holders(connection: Connection, scope: Scope, *, limit: int) -> Sequence[Holder]:
+    """The oldest executions at and below a scope that agents have."""
+    query = select(_columns.project, _columns.domain, _columns.name).where(LEASED, is_at(scope))
+    return [Holder(*row) for row in connection.execute(query.order_by(_columns.id).limit(limit))]

@@ -1,0 +1,109 @@
+"""Quotas of token pools as settings: written, resolved, explained and refused by; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.conftest import MakeApp
+from tests.integration.test_token_pools import allocate, claim, define
+from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute, refused
+
+SCOPES: dict[str, dict[str, str]] = {
+    "domain": {"domain": DOMAIN},
+    "project": {"project": PROJECT},
+    "project-domain": {"project": PROJECT, "domain": DOMAIN},
+}
+
+
+def quota(api: FlaskClient, level: str, **payload: Any) -> Any:
+    return put_attribute(api, level, "token_pool_quota", payload, **SCOPES[level])
+
+
+def effective(api: FlaskClient) -> Any:
+    query = f"project={PROJECT}&domain={DOMAIN}&resource_type=8&provenance=true"
+    [value] = get(api, f"effective_attributes?{query}")["values"]
+    return value
+
+
+def test_every_row_holds_and_the_tightest_is_the_value(api: FlaskClient) -> None:
+    define(api)
+    quota(api, "domain", pools={"hive": 3}, weight=2)
+    quota(api, "project", pools={"hive": 9})
+    quota(api, "project-domain", pools={"hive": 5}, weight=4)
+    value = effective(api)
+    assert value["value"] == {"pools": {"hive": 3}, "weight": 4}
+    assert value["origins"]["pools.hive"]["level"] == "domain"
+    assert value["origins"]["weight"]["level"] == "project-domain"
+    steps = {step["level"]: (step["state"], step.get("used"), step.get("overridden")) for step in value["trail"]}
+    assert steps["project"] == ("set", ["pools.hive"], [])
+    assert steps["domain"] == ("set", ["pools.hive"], ["weight"])
+    # The same from memory, past Flask.
+    [plain] = get(api, f"effective_attributes?project={PROJECT}&domain={DOMAIN}&resource_type=8")["values"]
+    assert (plain["value"], plain["trail"]) == (value["value"], plain["trail"])
+    reasons = get(api, "matchable_attributes/no_effect?resource_type=8")["warnings"]
+    assert [(reason["code"], reason["fields"]) for reason in reasons] == [("tighter_above", ["pools.hive"])]
+
+
+def test_a_refusal_names_the_row_and_who_set_it(api: FlaskClient) -> None:
+    define(api, capacity=10, caps={})
+    row = quota(api, "project", pools={"hive": 1})
+    allocate(api, "first")
+    full = allocate(api, "second")["full"]
+    assert [(entry["level"], entry["cap"], entry["used"]) for entry in full] == [("project", 1, 1)]
+    assert full[0]["origin"].startswith(f"TOKEN_POOL_QUOTA at project {PROJECT} (revision {row['revision']}, ")
+    body = {"claim": claim("third", pools={"hive": 2})}
+    answer = refused(api.post(f"{API}/token_allocations", json=body), 400, "invalid_request", "claim.pools.hive")
+    assert f"by TOKEN_POOL_QUOTA at project {PROJECT} (revision {row['revision']}, " in answer["message"]
+    quota(api, "project", pools={"hive": 2})
+    assert allocate(api, "second")["status"] == "granted"
+
+
+def test_an_unknown_pool_is_warned_of_and_has_no_effect(api: FlaskClient) -> None:
+    define(api)
+    [warning] = quota(api, "project", pools={"hivee": 3, "hive": 1})["warnings"]
+    assert (warning["code"], warning["field"], warning["closest"]) == ("unknown_token_pool", "pools.hivee", ["hive"])
+    assert "it bounds nothing" in warning["message"]
+    [reason] = get(api, "matchable_attributes/no_effect?resource_type=8")["warnings"]
+    assert (reason["code"], reason["fields"]) == ("unknown_token_pool", ["pools.hivee"])
+    listed = get(api, "warnings")["warnings"]
+    assert "unknown_token_pool" in [entry["code"] for entry in listed]
+    define(api, name="hivee")
+    assert get(api, "matchable_attributes/no_effect?resource_type=8")["warnings"] == []
+    assert quota(api, "project", pools={"hivee": 4, "hive": 1})["warnings"] == []
+
+
+def test_a_pool_and_its_quota_may_be_one_change(api: FlaskClient) -> None:
+    pool = {"token_pool_definition": {"name": "spark", "capacity": 3}}
+    row = {"resource_type": "TOKEN_POOL_QUOTA", "project": PROJECT, "payload": {"pools": {"spark": 1}}}
+    answer = ok(api.post(f"{API}/attribute_changes", json={"changes": [row, pool]}))
+    assert answer["warnings"] == []
+
+
+def test_unknown_names_may_be_refused(make_app: MakeApp) -> None:
+    api = make_app(attributes={"unknownNames": "refuse"}).test_client()
+    body = {"attributes": {"matching_attributes": {"token_pool_quota": {"pools": {"hive": 1}}}}}
+    refused(api.put(f"{API}/project_attributes/{PROJECT}", json=body), 400, "invalid_request", "pools.hive")
+
+
+@pytest.mark.parametrize(
+    "payload", [{"pools": {"hive": -1}}, {"pools": {"hive": 10**100}}, {"pool": {}}, {"weight": 0}]
+)
+def test_bad_payloads_change_nothing(api: FlaskClient, payload: Any) -> None:
+    body = {"attributes": {"matching_attributes": {"token_pool_quota": payload}}}
+    refused(api.put(f"{API}/project_attributes/{PROJECT}", json=body), 400, "invalid_request")
+    assert get(api, "matchable_attributes?resource_type=8")["configurations"] == []
+
+
+def test_a_project_with_a_larger_weight_is_served_first(api: FlaskClient) -> None:
+    """Both hold one; the share of the heavy one counts for less, so it is ahead though it asks later."""
+    define(api, capacity=2, caps={})
+    put_attribute(api, "project", "token_pool_quota", {"weight": 3}, project="flyteexamples")
+    held = {"light": PROJECT, "heavy": "flyteexamples"}
+    for token, project in held.items():
+        assert allocate(api, token, project=project)["status"] == "granted"
+    assert allocate(api, "light-2", project=PROJECT, wait_seconds=60)["place"] == 1
+    assert allocate(api, "heavy-2", project="flyteexamples", wait_seconds=60)["place"] == 1
+    assert allocate(api, "light-2", project=PROJECT, wait_seconds=60)["place"] == 2
