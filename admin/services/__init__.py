@@ -12,6 +12,6 @@ What is explained   explanations → statuses, obstacles, attempts, non_candidat
                     refusals, field_provenance, cluster_provenance; timeline; shares
 What is previewed   previews, affected_scopes, switches; uses → use_search, use_reach; reach
 What is wrong       warnings → row_warnings, no_effect, refused_workflows, capped_defaults, deletions; silences,
-                    clocks, state; unknown_names
+                    clocks, state; unknown_names, unknown_grantees, absent_users
 What all of them use  context, scopes, known_scopes, waiting, database_failures
 """

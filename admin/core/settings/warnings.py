@@ -29,6 +29,8 @@ class WarningCode(StrEnum):
     UNKNOWN_WORKFLOW = "unknown_workflow"
     UNKNOWN_LAUNCH_PLAN = "unknown_launch_plan"
     UNKNOWN_GROUP = "unknown_group"
+    UNKNOWN_USER = "unknown_user"
+    EARLIER_GRANTS = "earlier_grants"
     UNKNOWN_CLUSTER = "unknown_cluster"
     UNKNOWN_CLUSTER_GROUP = "unknown_cluster_group"
     USE_IS_OPEN = "use_is_open"
@@ -69,6 +71,8 @@ _UNKNOWN_NAME = {
 _MOST_FIELDS = 5
 #: What a name that is not defined means.
 _UNTIL_DEFINED = "until then executions that need it are refused."
+#: What a grant to a user who does not exist means.
+UNTIL_CREATED = "It has no effect until a user of that name is created."
 #: The kinds of definitions that may have a name; a label may be the name of a cluster.
 _DEFINED_AS = {NameList.POOL: ("POOL",), NameList.LABEL: ("LABEL", "CLUSTER")}
 
@@ -105,6 +109,8 @@ def explain_deletion(warning: Warning, kind: str, deleted_by: Provenance, now: d
     rest = warning.message.partition(_UNTIL_DEFINED)[2]
     if warning.code is WarningCode.EXPECTED_CLUSTER:
         message = f"{deleted} It stays in the fleet, undeclared, as long as this names it."
+    elif warning.code is WarningCode.UNKNOWN_USER:
+        message = f"{deleted} {UNTIL_CREATED}"
     else:
         message = f"{deleted} This takes effect once it is defined again; {_UNTIL_DEFINED}{rest}"
     return replace(warning, message=message, deleted_by=deleted_by, closest=())
