@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
+from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, counting, place_of
 from admin.core.identities import SHARED_TOKEN_USER
 from admin.core.narrowing import Narrowing
 from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
@@ -163,11 +163,6 @@ def _reaching(connection: Connection, scope: Scope, after: AccessKey, limit: int
             page = grants.page(connection, GrantFilter(scope=place), after=after_name, limit=limit - len(rows))
             rows += [(number, row) for row in page]
     return rows
-
-
-def counting(permissions: Iterable[str], scope: Scope) -> list[str]:
-    """Those of some permissions that count at a scope: others count on the platform alone."""
-    return sorted(name for name in permissions if place_of(name, scope) == scope)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from admin.core.creators import CREATING, CreatorRights
 from admin.core.fleet.fleet import Fleet
-from admin.core.grants import GROUP, USER, Grant, Grantee, overlaps, scope_in
+from admin.core.grants import GROUP, USER, Grant, Grantee, counting, overlaps, scope_in
 from admin.core.identities import SHARED_TOKEN_USER, Identity
 from admin.core.narrowing import CLUSTER_GROUP, Narrowing
 from admin.core.permissions import PERMISSIONS
@@ -18,7 +18,7 @@ from admin.services.absent_users import is_of_user
 from admin.services.context import Context
 from admin.services.creator_rights import current_rights
 from admin.services.definitions import current_fleet
-from admin.services.grants import READING, GrantView, counting, grant_views
+from admin.services.grants import READING, GrantView, grant_views
 from admin.services.scopes import check_readable
 from admin.services.unknown_grantees import find_unknown_grantee
 from admin.services.unknown_names import UnknownName
