@@ -315,3 +315,8 @@ class Grants:
 def place_of(permission: str, scope: Scope) -> Scope:
     """The scope at which a permission must be held for something at a scope."""
     return PLATFORM if PERMISSIONS[permission].place is Place.PLATFORM else scope
+
+
+def counting(permissions: Iterable[str], scope: Scope) -> list[str]:
+    """Those of some permissions that count at a scope: others count on the platform alone."""
+    return sorted(name for name in permissions if place_of(name, scope) == scope)

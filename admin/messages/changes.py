@@ -17,12 +17,14 @@ from admin.messages.components import definition_name
 from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.previews import (
+    LostRights,
     NewExecutionsAnswer,
     NewExecutionsField,
     PreviewAnswer,
     Reach,
     Routes,
     Users,
+    lost_rights_of,
     reach_of,
     routes_of,
     users_of,
@@ -195,6 +197,7 @@ class ChangedAnswer(Answer):
     reach: Reach = None
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    lost_rights: LostRights = None
     routes: Routes = None
     left: Annotated[
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
@@ -225,6 +228,7 @@ class ChangedAnswer(Answer):
             reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            lost_rights=lost_rights_of(changed),
             routes=routes_of(changed),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,

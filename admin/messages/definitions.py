@@ -9,11 +9,13 @@ from marshmallow import fields
 from admin.core.fleet.definitions import FleetKind
 from admin.messages.components import camel_title, definition_name
 from admin.messages.previews import (
+    LostRights,
     NewExecutionsAnswer,
     NewExecutionsField,
     PreviewAnswer,
     Reach,
     Users,
+    lost_rights_of,
     reach_of,
     users_of,
 )
@@ -68,6 +70,7 @@ class WrittenAnswer(Answer):
     reach: Reach = None
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    lost_rights: LostRights = None
 
     @classmethod
     def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
@@ -77,6 +80,7 @@ class WrittenAnswer(Answer):
             reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            lost_rights=lost_rights_of(changed),
             version=changed.rows[0].version,
             changed=changed.is_change,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
-from admin.core.grants import GROUP, USER, Grantee
+from admin.core.grants import GROUP, USER, Grant, Grantee
 from admin.core.permissions import PERMISSIONS, Role
 from admin.core.settings.scopes import Level, Scope, check_scope
 from admin.messages.definitions import WrittenAnswer, named_body
@@ -24,6 +24,7 @@ from admin.messages.shared import (
     described_as,
     one_of,
 )
+from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.messages.users import NarrowedAnswer
 from admin.services.grants import AccessExplanation, GrantView, ScopeAccess
 from admin.store.grants import GrantFilter
@@ -121,6 +122,10 @@ class AccessGrantAnswer(GrantAnswer):
     """A grant that reaches a scope, with what it gives there."""
 
     users: Annotated[list[str] | None, Meta(description="Of a group: who is in it, also through other groups.")] = None
+    absent_users: Annotated[
+        list[str] | None,
+        Meta(description="Of its users, those that do not exist: it has no effect for them until they are created."),
+    ] = None
     permissions: Annotated[list[str], Meta(description="Those of its role that count at this scope.")]
 
 
@@ -129,19 +134,31 @@ class AccessAnswer(ScopeAnswer):
 
     level: str
     grants: Annotated[list[AccessGrantAnswer], Meta(description="That reach it, those on the broadest scopes first.")]
+    unknown_names: UnknownNames = None
     token: str | None = None
 
     @classmethod
     def from_access(cls, access: ScopeAccess, token: str | None) -> AccessAnswer:
+        def users_of(grant: Grant) -> list[str]:
+            name = grant.grantee.name
+            return list(access.users[name]) if grant.grantee.noun == GROUP else [name]
+
         grants = [
             AccessGrantAnswer.from_view(
                 view,
-                users=list(access.users[view.grant.grantee.name]) if view.grant.grantee.noun == GROUP else None,
+                users=users_of(view.grant) if view.grant.grantee.noun == GROUP else None,
+                absent_users=[name for name in users_of(view.grant) if name in access.absent] or None,
                 permissions=list(access.permissions[view.grant.name]),
             )
             for view in access.views
         ]
-        return cls.from_attributes(access, level=access.scope.level.value, grants=grants, token=token)
+        return cls.from_attributes(
+            access,
+            level=access.scope.level.value,
+            grants=grants,
+            unknown_names=UnknownNameAnswer.from_unknown(access.unknown_names),
+            token=token,
+        )
 
 
 class AllowingGrantAnswer(GrantAnswer):
@@ -160,7 +177,10 @@ class AccessExplanationAnswer(ScopeAnswer):
     permission: str
     allowed: bool
     message: Annotated[str, Meta(description="All of it in a few sentences.")]
-    grants: Annotated[list[AllowingGrantAnswer], Meta(description="That allow it, of the broadest scopes first.")]
+    grants: Annotated[
+        list[AllowingGrantAnswer],
+        Meta(description="That allow it, of the broadest scopes first; that would, where there is no such user."),
+    ]
     elsewhere: Annotated[
         list[AllowingGrantAnswer], Meta(description="Where none allows it: those that give it at other scopes.")
     ]
@@ -172,6 +192,7 @@ class AccessExplanationAnswer(ScopeAnswer):
         Meta(description="What the token of the request is good for, where a user asks by one that is narrower."),
     ] = None
     token_allowed: Annotated[bool | None, Meta(description="Whether it is allowed by that token.")] = None
+    unknown_names: UnknownNames = None
 
     @classmethod
     def from_explanation(cls, explanation: AccessExplanation) -> AccessExplanationAnswer:
@@ -194,6 +215,7 @@ class AccessExplanationAnswer(ScopeAnswer):
             roles=list(explanation.roles),
             could_give=list(map(str, explanation.able)),
             narrowed=NarrowedAnswer.from_narrowing(explanation.narrowed),
+            unknown_names=UnknownNameAnswer.from_unknown(explanation.unknown_names),
         )
 
 

@@ -231,3 +231,27 @@ def users_of(changed: Changed) -> list[DefinitionUserAnswer] | None:
     """What would miss the rows that a dry run removes."""
     users = [DefinitionUserAnswer.from_use(use) for use in first_uses(changed.users, _MOST_SHOWN)]
     return users or None
+
+
+class LostRightAnswer(ScopeAnswer):
+    """What a user would lose with one grant."""
+
+    user: str
+    role: str
+    through: Annotated[list[str], Meta(description="The groups by which the user has it, the user's own first.")]
+    permissions: Annotated[list[str], Meta(description="That no other grant would give the user there.")]
+    message: str
+
+
+LostRights = Annotated[
+    list[LostRightAnswer] | None,
+    Meta(description="Of a dry run that changes groups: what users would no longer have, as far as you may see it."),
+]
+
+
+def lost_rights_of(changed: Changed) -> list[LostRightAnswer] | None:
+    """What users would no longer have, for a dry run."""
+    return [
+        LostRightAnswer.from_attributes(right, through=list(right.through), permissions=list(right.permissions))
+        for right in changed.lost_rights
+    ] or None

@@ -10,8 +10,8 @@ What loops do       redecisions → deciders, redecision_rounds; evictions (sile
                     that are given up), queueing_budgets, retention
 What is explained   explanations → statuses, obstacles, attempts, non_candidates; consequences → unable_clusters;
                     refusals, field_provenance, cluster_provenance; timeline; shares
-What is previewed   previews, affected_scopes, switches; uses → use_search, use_reach; reach
+What is previewed   previews, affected_scopes, lost_rights, switches; uses → use_search, use_reach; reach
 What is wrong       warnings → row_warnings, no_effect, refused_workflows, capped_defaults, deletions; silences,
-                    clocks, state; unknown_names
+                    clocks, state; unknown_names, unknown_grantees, absent_users
 What all of them use  context, scopes, known_scopes, waiting, database_failures
 """

@@ -33,6 +33,7 @@ from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.execution_quotas import warn_of_use
+from admin.services.lost_rights import LostRight, find_lost_rights
 from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
@@ -69,6 +70,7 @@ class Changed:
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
     new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where it keeps them out
     routes: tuple[NextRoute, ...] = ()  #: of the same: what decides where changed settings no longer do
+    lost_rights: tuple[LostRight, ...] = ()  #: of the same: what users of changed groups would no longer have
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
     changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
@@ -157,6 +159,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         preview = preview_changes(context, connection, drafted.changes)
         new_executions = new_executions_after(context, connection, drafted.changes)
         routes = next_routes(context, connection, drafted.changes)
+        lost_rights = find_lost_rights(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     return replace(
         changed_by(drafted, head),
@@ -167,6 +170,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         preview=preview,
         new_executions=new_executions,
         routes=tuple(routes),
+        lost_rights=tuple(lost_rights),
     )
 
 

@@ -1,4 +1,4 @@
-"""Deletions: by which revisions clusters, pools and labels were deleted that something still names."""
+"""Deletions: by which revisions clusters, pools, labels and users were deleted that something still names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.provenance import Provenance
 from admin.core.settings.warnings import Warning, explain_deletion
+from admin.core.users import USER
 from admin.services.context import Context
 from admin.store import row_changes
 
@@ -20,11 +21,11 @@ _MOST_NAMES = 100
 def explain_deletions(context: Context, connection: Connection, warnings: Sequence[Warning]) -> list[Warning]:
     """Warnings that say of a missing definition by which revision it was deleted, where it was and that is kept.
 
-    Only to callers who may know the fleet.
+    Only to callers who may know the fleet, and of users to who may read those.
     """
-    if not context.access.sees_fleet():
-        return list(warnings)
-    missing = list(dict.fromkeys(warning.missing for warning in warnings if warning.missing is not None))
+    is_told = {True: context.access.allows("users.read"), False: context.access.sees_fleet()}
+    named = dict.fromkeys(warning.missing for warning in warnings if warning.missing is not None)
+    missing = [place for place in named if is_told[USER in place[0]]]
     deleted = {place: _find_deletion(connection, *place) for place in missing[:_MOST_NAMES]}
     now = context.clock()
     explained = []

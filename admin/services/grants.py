@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
+from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, counting, place_of
 from admin.core.identities import SHARED_TOKEN_USER
 from admin.core.narrowing import Narrowing
 from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
@@ -17,6 +17,7 @@ from admin.core.provenance import Provenance
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.user_groups import Memberships
 from admin.errors import GrantNotFound
+from admin.services.absent_users import find_absent
 from admin.services.administrators import administrators
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.grants import grant_write, revocation
@@ -24,6 +25,8 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
+from admin.services.unknown_grantees import find_unknown_grantee, tell_absent_users
+from admin.services.unknown_names import UnknownName
 from admin.services.visibility import told_provenance
 from admin.store import grants, revisions, user_groups
 from admin.store.grants import GrantFilter, StoredGrant
@@ -112,6 +115,8 @@ class ScopeAccess:
     views: Sequence[GrantView]  #: the grants that reach it
     users: Mapping[str, Sequence[str]]  #: the users in each group that has one
     permissions: Mapping[str, Sequence[str]]  #: what each grant gives there, by its name
+    absent: frozenset[str]  #: the users among them that do not exist
+    unknown_names: Sequence[UnknownName]  #: the first of those
 
 
 #: After which grant a page starts: the place of its scope among those that reach a scope, and its name.
@@ -130,13 +135,19 @@ def access_at(
         keyed = _reaching(connection, scope, after or (0, ""), limit + 1)
         views = grant_views(context, connection, [row for _, row in keyed[:limit]])
         memberships = user_groups.memberships(connection)
+        groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
+        users = {name: sorted(memberships.users_of(name)) for name in sorted(groups)}
+        named = {view.grant.grantee.name for view in views if view.grant.grantee.noun == USER}
+        absent = find_absent(context, connection, named.union(*users.values()))
+        unknown = tell_absent_users(context, connection, absent)
     every = Grants((view.grant for view in views), memberships, context.settings.roles)
-    groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
     access = ScopeAccess(
         scope=scope,
         views=views,
-        users={name: sorted(memberships.users_of(name)) for name in sorted(groups)},
+        users=users,
         permissions={view.grant.name: counting(every.gives(view.grant), scope) for view in views},
+        absent=absent,
+        unknown_names=unknown,
     )
     number, last = keyed[limit - 1] if len(keyed) > limit else (0, None)
     return access, None if last is None else (number, last.name)
@@ -152,11 +163,6 @@ def _reaching(connection: Connection, scope: Scope, after: AccessKey, limit: int
             page = grants.page(connection, GrantFilter(scope=place), after=after_name, limit=limit - len(rows))
             rows += [(number, row) for row in page]
     return rows
-
-
-def counting(permissions: Iterable[str], scope: Scope) -> list[str]:
-    """Those of some permissions that count at a scope: others count on the platform alone."""
-    return sorted(name for name in permissions if place_of(name, scope) == scope)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,10 +182,12 @@ class AccessExplanation:
     narrowed: Narrowing | None = None  #: what the token is good for by which the user asks, where that is less
     token_allowed: bool | None = None  #: whether it is allowed by that token; None where there is none
     has_shared_token: bool | None = None  #: where that is whom it is about: whether the admin has one
+    is_absent: bool = False  #: whether there is no such user, so that no grant counts
+    unknown_names: Sequence[UnknownName] = ()
 
     @property
     def is_allowed(self) -> bool:
-        return bool(self.views or self.has_shared_token)
+        return bool(self.has_shared_token or (self.views and not self.is_absent))
 
     @property
     def message(self) -> str:
@@ -195,10 +203,17 @@ class AccessExplanation:
                 f"{who} lacks {self.permission} {where}: this admin has no shared token, so nobody calls by that name. "
                 "The admin's option --apiTokenFile gives it one."
             )
+        if self.views and self.is_absent:
+            by = "; ".join(self.describe(view) for view in self.views[:_MOST_NAMED])
+            return (
+                f"{who} lacks {self.permission} {where}: there is no such user. What gives it to that name has no "
+                f"effect until a user of that name is created: {by}{_more(self.views)}."
+            )
         if self.views:
             by = "; ".join(self.describe(view) for view in self.views[:_MOST_NAMED])
             return f"{who} has {self.permission} {where}, by {by}{_more(self.views)}.{self._of_token}"
-        parts = [f"{who} lacks {self.permission} {where}: no grant gives it."]
+        why = "there is no such user" if self.is_absent else "no grant gives it"
+        parts = [f"{who} lacks {self.permission} {where}: {why}."]
         if self.elsewhere:
             by = "; ".join(self.describe(view) for view in self.elsewhere[:_MOST_NAMED])
             parts.append(f"It is given elsewhere, by {by}{_more(self.elsewhere)}.")
@@ -250,10 +265,15 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
             elsewhere = [grant for grant in elsewhere if context.access.allows(READING, grant.scope)]
         stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
         views = {view.grant: view for view in grant_views(context, connection, stored.values())}
-    is_user = grantee.noun == USER
-    is_own = grantee == Grantee(USER, context.access.identity.user)
+        is_user = grantee.noun == USER
+        is_own = grantee == Grantee(USER, context.access.identity.user)
+        groups = memberships.groups_of(grantee.name) if is_user else memberships.groups_above([grantee.name])
+        is_absent = not is_own and is_user and grantee.name in find_absent(context, connection, [grantee.name])
+        # Who may not read users learns that one is missing where a grant would otherwise be said to count.
+        is_absent = is_absent and (bool(views) or context.access.allows("users.read"))
+        is_unknown = is_absent or (not held and not groups - {grantee.name})
+        unknown = find_unknown_grantee(context, connection, grantee) if is_unknown and not is_own else []
     narrowed = context.access.identity.narrowed if is_own else None
-    groups = memberships.groups_of(grantee.name) if is_user else memberships.groups_above([grantee.name])
     return AccessExplanation(
         grantee=grantee,
         permission=permission,
@@ -271,6 +291,8 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         able=every.able_to_give(permission, scope),
         narrowed=narrowed,
         token_allowed=None if narrowed is None else context.access.allows(permission, scope),
+        is_absent=is_absent,
+        unknown_names=unknown,
     )
 
 

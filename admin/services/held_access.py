@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from admin.core.creators import CREATING, CreatorRights
 from admin.core.fleet.fleet import Fleet
-from admin.core.grants import GROUP, USER, Grant, Grantee, overlaps, scope_in
+from admin.core.grants import GROUP, USER, Grant, Grantee, counting, overlaps, scope_in
 from admin.core.identities import SHARED_TOKEN_USER, Identity
 from admin.core.narrowing import CLUSTER_GROUP, Narrowing
 from admin.core.permissions import PERMISSIONS
-from admin.core.problems import closest, did_you_mean, list_first, shorten
+from admin.core.problems import list_first
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.use_grants import LABEL, POOL, PROJECT, Named, UseGrant
+from admin.services.absent_users import is_of_user
 from admin.services.context import Context
 from admin.services.creator_rights import current_rights
 from admin.services.definitions import current_fleet
-from admin.services.grants import READING, GrantView, counting, grant_views
+from admin.services.grants import READING, GrantView, grant_views
 from admin.services.scopes import check_readable
+from admin.services.unknown_grantees import find_unknown_grantee
 from admin.services.unknown_names import UnknownName
 from admin.services.use_grants import UseGrantView, use_grant_views
-from admin.store import grants, use_grants, user_groups
+from admin.store import grants, use_grants
 
 #: After what a page starts: whether that is a use grant, and its name.
 HeldKey = tuple[bool, str]
@@ -74,7 +74,8 @@ def held_access(context: Context, grantee: Grantee, scope: Scope, after: HeldKey
         use_views = {view.grant: view for view in use_grant_views(connection, used.values(), context.access)}
         fleet = current_fleet(context, connection) if use_views else None
         is_empty = not held and not uses and not holder.groups
-        unknown = _find_unknown(context, connection, holder) if is_empty else []
+        is_unknown = is_empty or holder.is_absent
+        unknown = find_unknown_grantee(context, connection, grantee) if is_unknown else []
     shown = [grant for grant in page if grant in views]  # unless it was taken since
     return HeldAccess(
         grantee=grantee,
@@ -132,6 +133,8 @@ class _Holder:
             self.named = self.access.identity.groups
         elif grantee.noun == USER:
             self.named = rights.proven_groups.get(grantee.name, frozenset())
+        #: Whether nobody can be that user or in that group, as far as this admin itself says who is.
+        self.is_absent = not self.is_own and context.settings.openid is None and self._is_absent()
         memberships, name = rights.grants.memberships, grantee.name
         is_user = grantee.noun == USER
         self.groups = memberships.groups_of(name, self.named) if is_user else memberships.groups_above([name]) - {name}
@@ -139,6 +142,12 @@ class _Holder:
         self.sees_uses = self.access.allows("use_grants.read") or (
             self.is_own and (rights.is_closed or self.access.sees_fleet())
         )
+
+    def _is_absent(self) -> bool:
+        noun, name = self.grantee
+        if noun == USER:
+            return bool(self.rights.users) and is_of_user(name) and name not in self.rights.users
+        return self.access.allows("groups.read") and name not in self.rights.grants.memberships
 
     @property
     def is_partial(self) -> bool:
@@ -206,6 +215,8 @@ def _message(holder: _Holder, held: Sequence[Grant], uses: Sequence[UseGrant] | 
         if holder.has_shared_token:
             return f"{who}: whoever has the shared token may do everything, and use every cluster, without a grant."
         return f"{who}: this admin has no shared token, so nobody calls by that name."
+    if holder.is_absent and (held or uses):
+        return _message_of_absent(holder, held, uses or ())
     where = f" that {'reach' if len(held) > 1 else 'reaches'} {holder.scope}" if any(holder.scope) else ""
     seen = " that you may see" if holder.is_partial else ""
     if not held:
@@ -225,6 +236,20 @@ def _message(holder: _Holder, held: Sequence[Grant], uses: Sequence[UseGrant] | 
     if not uses:
         return f"{what} Clusters are closed, and none may be used by a use grant."
     return f"{what} Clusters are closed: some may be used by {_count(len(uses), 'use grant')}."
+
+
+def _message_of_absent(holder: _Holder, held: Sequence[Grant], uses: Sequence[UseGrant]) -> str:
+    """That what names a user or group which does not exist has no effect."""
+    noun, name = holder.grantee
+    counts = [_count(len(held), "grant")] if held else []
+    counts += [_count(len(uses), "use grant")] if uses else []
+    through = _through([grant.grantee for grant in held if grant.grantee != holder.grantee], len(held))
+    has = "has" if len(held) + len(uses) == 1 else "have"
+    seen = " that you may see," if holder.is_partial else ""
+    return (
+        f"There is no {noun} {name}. {' and '.join(counts)}{seen} given to that name{through} {has} no effect until a "
+        f"{noun} of that name is created."
+    )
 
 
 def _through(grantees: Sequence[Grantee], number: int) -> str:
@@ -249,18 +274,3 @@ def _covered(grant: UseGrant, rights: CreatorRights, fleet: Fleet | None) -> lis
         return [name]
     group = fleet.pools.get(name) if noun == POOL else fleet.label(name)
     return [] if group is None else sorted({member.cluster for member in group.members})
-
-
-def _find_unknown(context: Context, connection: Connection, holder: _Holder) -> list[UnknownName]:
-    """The user or group asked about, where there is none of that name and the caller may know that."""
-    noun, name = holder.grantee
-    if noun == USER:
-        may_know = context.access.allows("users.read") and name != SHARED_TOKEN_USER and not name.startswith("cluster/")
-        known: Iterable[str] = holder.rights.users
-    else:
-        may_know = context.access.allows("groups.read")
-        known = user_groups.names(connection) if may_know else ()
-    if not may_know or name in known:
-        return []
-    near = closest(name, known)
-    return [UnknownName(noun, name, f"No {noun} is called '{shorten(name)}'.{did_you_mean(near)}", near)]

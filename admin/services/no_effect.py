@@ -18,8 +18,10 @@ from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind, NameList
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level, Scope
-from admin.core.settings.warnings import KnownNames, Warning
+from admin.core.settings.warnings import KnownNames, Warning, WarningCode
 from admin.services.changeable.attributes import undeclared
+from admin.services.changeable.grants import ChangeableGrants
+from admin.services.changeable.use_grants import ChangeableUseGrants
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_told_at, told_names
 from admin.services.deletions import explain_deletions
@@ -27,11 +29,14 @@ from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_fie
 from admin.services.registered_work import find_registered
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
+from admin.services.visibility import seen_warnings
 from admin.store import attributes, decision_basis, projects
 from admin.store.attributes import Filter
 
 #: Projects that are read at once.
 _CHUNK = 500
+#: Grants without effect that are told; `get warnings` has all of them.
+_MOST_GRANTS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +64,7 @@ def list_no_effect(
         if after is None and conditions.is_everything and len(conditions.kinds) == len(list(settings.kinds)):
             in_use = attributes.kinds_in_use(connection)
             warnings += [undeclared(name) for name in in_use if name not in settings.kinds]
+            warnings += _idle_grants(context, connection)
         page = examine_rows(
             connection, conditions, after, reasons.of_all, limit=limit, examined=examined, first=warnings
         )
@@ -72,6 +78,19 @@ def list_no_effect(
         next_key=page.last,
         set_by=set_by,
     )
+
+
+def _idle_grants(context: Context, connection: Connection) -> list[Warning]:
+    """The first grants and use grants to users and groups that do not exist, which OpenID may prove otherwise."""
+    if context.settings.openid is not None:
+        return []
+    stored = (
+        warning
+        for noun in (ChangeableGrants, ChangeableUseGrants)
+        for warning in noun.stored_warnings(context, connection)
+    )
+    idle = [warning for warning in stored if warning.code in (WarningCode.UNKNOWN_USER, WarningCode.UNKNOWN_GROUP)]
+    return seen_warnings(context.access, idle)[:_MOST_GRANTS]
 
 
 class _Reasons:

@@ -10,13 +10,16 @@ from sqlalchemy import Connection
 
 from admin.core.executions.causes import CAUSE_RULES, Cause
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.selectors import Condition, equals
+from admin.core.executions.selectors import SCOPE_FIELDS, Condition, equals
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import show_name
 from admin.core.settings.kinds import NameList
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
+from admin.services.creator_rights import told_clusters
 from admin.services.definitions import current_fleet, names_known_at
+from admin.services.scopes import known_projects
+from admin.services.visibility import seen_executions
 from admin.store import decision_basis, derived_fields, execution_lists
 from admin.store.executions import ListedExecution
 from admin.store.scopes import below
@@ -51,27 +54,40 @@ class UnknownName(NamedTuple):
 
 def find_unknown(context: Context, connection: Connection, conditions: Iterable[Condition]) -> list[UnknownName]:
     """The names among exact conditions that nothing has, each with the closest ones that something has."""
+    # What pools, labels and workflows of others are called is not for those who may see some projects.
+    fields = (*_VERBS, *_CLUSTERS) if context.access.is_restricted else (*_LISTS, *_VERBS, *_CLUSTERS)
     pairs = [
         (condition.field, value)
         for condition in conditions
-        if condition.function in ("eq", "value_in") and condition.field in (*_LISTS, *_VERBS, *_CLUSTERS)
+        if condition.function in ("eq", "value_in") and condition.field in fields
         for value in condition.values
         if value != ""
     ]
     examined = list(dict.fromkeys(pairs))[:_MOST_ASKED]
     names = {field: _known(context, connection, field) for field, _ in examined}
-    unknown = (_unknown(connection, field, value, names[field]) for field, value in examined)
+    unknown = (_unknown(context, connection, field, value, names[field]) for field, value in examined)
     return [name for name in unknown if name is not None]
 
 
-def _unknown(connection: Connection, field: str, value: str, names: Collection[str]) -> UnknownName | None:
+def _unknown(
+    context: Context, connection: Connection, field: str, value: str, names: Collection[str]
+) -> UnknownName | None:
     """A name, unless something is called so or an execution has it; those may be older than what is known now."""
-    if value in names or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
+    seen = seen_executions(context)
+    if value in names or (field not in _VERBS and _newest(connection, [*seen, equals(field, value)], 1)):
         return None
     near = closest(value, islice(_alike_first(value, names), _MOST_COMPARED))
+    if not near and field in SCOPE_FIELDS:
+        projects = known_projects(connection, context.access)
+        near = closest(value, [str(Scope(project=project)) for project in projects[:_MOST_COMPARED]])
     start = f"No {'cluster' if field in _CLUSTERS else field.replace('_', ' ')} is called"
     if field in _VERBS:
-        start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
+        which = " that you may see" if context.access.is_restricted else ""
+        start = f"None of the newest {_NEWEST:,} executions{which} {_VERBS[field]}"
+    elif context.access.is_restricted:
+        # Without quotes, in which names of clusters that the caller is not told are replaced.
+        message = f"No cluster that you may see is called {shorten(value)}.{did_you_mean(near)}"
+        return UnknownName(field, value, message, near)
     return UnknownName(field, value, f"{start} '{shorten(value)}'.{did_you_mean(near)}", near)
 
 
@@ -110,31 +126,35 @@ def _nothing_of(field: str, name: str, known: Collection[str]) -> UnknownName:
 
 def _known(context: Context, connection: Connection, field: str) -> Collection[str]:
     if field in _VERBS:
-        return _known_of_executions(connection, field)
+        return _known_of_executions(connection, field, seen_executions(context))
     return _known_names(context, connection, field)
 
 
 def _known_names(context: Context, connection: Connection, field: str) -> Collection[str]:
     if field in _CLUSTERS:
-        return current_fleet(context, connection).clusters
+        fleet, access = current_fleet(context, connection), context.access
+        if not access.is_restricted:
+            return fleet.clusters
+        told = told_clusters(context, connection, access.identity, fleet) if access.sees_fleet() else frozenset()
+        return fleet.clusters if told is None else told
     return names_known_at(context, connection, decision_basis.read(connection))[_LISTS[field]]
 
 
-def _known_of_executions(connection: Connection, field: str) -> set[str]:
-    """The values of a field of the newest executions."""
+def _known_of_executions(connection: Connection, field: str, seen: Sequence[Condition]) -> set[str]:
+    """The values of a field of the newest executions that may be seen."""
     if field == "created_by":
-        listed = _newest(connection, [], _NEWEST)
+        listed = _newest(connection, seen, _NEWEST)
         return {name for execution in listed for name in _creator_names(execution)}
     if field == "abort_principal":
         ended = equals("phase", Phase.ABORTED.value, Phase.ABORTING.value)
-        return {name for execution in _newest(connection, [ended], _NEWEST) for name in _ender_names(execution)}
+        return {name for execution in _newest(connection, [*seen, ended], _NEWEST) for name in _ender_names(execution)}
     if field == "reason":
         known = {reason for rule in CAUSE_RULES for reason in rule.reasons}
-        return known | {execution.reason for execution in _newest(connection, [], _NEWEST)}
+        return known | {execution.reason for execution in _newest(connection, seen, _NEWEST)}
     if field == "limit_scope":
-        listed = _newest(connection, [equals("cause", Cause.LIMIT.value)], _NEWEST)
+        listed = _newest(connection, [*seen, equals("cause", Cause.LIMIT.value)], _NEWEST)
         return {execution.limit_scope for execution in listed if execution.limit_scope}
-    listed = _newest(connection, [], _NEWEST)
+    listed = _newest(connection, seen, _NEWEST)
     return derived_fields.values_of(connection, field, [execution.id for execution in listed])
 
 

@@ -22,12 +22,13 @@ from sqlalchemy import (
 )
 
 from admin.core.changes import RowChange
-from admin.core.grants import GROUP, Grant, Grantee, grant_of
+from admin.core.grants import GROUP, USER, Grant, Grantee, grant_of
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.database import head_table, metadata
 from admin.store.keys import is_within, key_columns, scope_of
 from admin.store.sql_types import AnyRow, AnySelect
 from admin.store.user_groups import user_groups
+from admin.store.users import users
 
 #: Its number is raised by every change of rights, `tokens` where a token is taken away; workers keep both in memory.
 grants_head = head_table("grants_head", Column("tokens", BigInteger, nullable=False, server_default="0"))
@@ -106,6 +107,12 @@ def every(connection: Connection) -> list[Grant]:
 def to_unknown_groups(connection: Connection) -> list[Grant]:
     """The grants for groups that nobody has defined, by name."""
     is_unknown = and_(_columns.noun == GROUP, _columns.grantee.not_in(select(user_groups.c.name)))
+    return [_stored(row).grant for row in connection.execute(select(grants).where(is_unknown).order_by(_columns.name))]
+
+
+def to_unknown_users(connection: Connection) -> list[Grant]:
+    """The grants for users that do not exist, by name; OpenID may prove some of them, and agents are none."""
+    is_unknown = and_(_columns.noun == USER, _columns.grantee.not_in(select(users.c.name)))
     return [_stored(row).grant for row in connection.execute(select(grants).where(is_unknown).order_by(_columns.name))]
 
 

@@ -72,6 +72,11 @@ def write(connection: Connection, changes: Iterable[RowChange], version: int, no
 _ANY = select(exists().select_from(users))
 
 
+def is_any(connection: Connection) -> bool:
+    """Whether there are users."""
+    return bool(connection.execute(_ANY).scalar_one())
+
+
 class UserPresence:
     """Whether there are users, as it was within the last second; every request asks for it."""
 
@@ -104,7 +109,7 @@ class UserPresence:
     def _read(self, database: Database, known: bool | None) -> bool:
         try:
             with database.reading() as connection, answering_soon(connection):
-                return bool(connection.execute(_ANY).scalar_one())
+                return is_any(connection)
         except SQLAlchemyError:
             if known is None:
                 raise

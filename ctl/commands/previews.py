@@ -118,6 +118,16 @@ def show_routes(session: Session, answer: Document) -> None:
         session.printer.report(session.printer.in_words(route["message"]))
 
 
+def show_lost_rights(session: Session, answer: Document) -> None:
+    """What users would no longer be allowed by changed groups; an older admin does not say."""
+    rights = answer.get("lost_rights") or [] if not session.printer.is_quiet else []
+    shown = rights if session.printer.is_wide else rights[:FEW]
+    for right in shown:
+        session.printer.report(right["message"])
+    if len(rights) > len(shown):
+        session.printer.report(f"{count(len(rights) - len(shown), 'other grant')} would be lost; -o wide shows all.")
+
+
 def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 
@@ -126,6 +136,7 @@ def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> Non
     if is_dry_run:
         show_changed_below(session, answer)
     show_routes(session, answer)
+    show_lost_rights(session, answer)
     show_new_executions(session, answer)
     preview = answer.get("executions")
     if not preview or session.printer.is_quiet:

@@ -23,7 +23,8 @@ _NO_EFFECT_HELP = """Show the stored settings that affect no execution, each wit
 
 A setting has no effect if more specific ones override it everywhere, if nothing runs under the name it is for, if it
 names a pool, label or queue tag that is unknown or empty, or if what runs there sets it itself. -p, -d and -w
-choose the scopes; without them all are examined, by kind and scope, until a page is full. The first sentence says how
+choose the scopes; without them all are examined, by kind and scope, until a page is full, after the grants that are
+given to users or groups which do not exist. The first sentence says how
 many were examined, and as of which revision; beside each reason stands who set the field, when and why.
 """
 
@@ -103,6 +104,8 @@ def get_no_effect(session: Session, kind: str | None, **flags: Any) -> None:
 
 def _opening(rows: Sequence[Document], document: Document) -> str:
     """The answer in one sentence: how many settings have no effect, of how many."""
+    grants = sum(1 for row in rows if row.get("name"))
+    rows = [row for row in rows if not row.get("name")]
     number = len({(row["resource_type"], Scope.from_document(row)) for row in rows})
     has = "has" if number == 1 else "have"
     examined = count(int(document["examined"]), "setting")
@@ -111,7 +114,12 @@ def _opening(rows: Sequence[Document], document: Document) -> str:
     was = "was" if document["examined"] == 1 else "were"
     refusing = len({(row["resource_type"], Scope.from_document(row)) for row in rows if row.get("refuses")})
     outcome += f"; {refusing} of them {'refuses' if refusing == 1 else 'refuse'} executions" if refusing else ""
-    return f"Of {first}{examined} that {was} examined, {outcome}; {as_of(document)}."
+    seen = " of what you may see" if document.get("partial") else ""
+    opening = f"Of {first}{examined}{seen} that {was} examined, {outcome}; {as_of(document)}."
+    if grants:
+        are = "is" if grants == 1 else "are"
+        opening += f" {count(grants, 'grant')} {are} given to users or groups that do not exist."
+    return opening
 
 
 def _names(warnings: Sequence[Document]) -> Iterator[str]:

@@ -710,3 +710,30 @@ def test_an_explanation_reads_only_the_grants_that_it_needs(make_app: MakeApp) -
         explained = get(api, "access/explanation?user=ada&permission=clusters.switch")
     assert (explained["allowed"], explained["could_give"]) == (True, ["user root"])
     assert all("WHERE" in statement for statement in seen if "grants.role" in statement)
+
+
+def test_a_dry_run_tells_what_leaves_with_a_group(app: Flask) -> None:
+    anybody = app.test_client()
+    define(anybody, "ml", "ana", "otto")
+    define(anybody, "staff", groups=["ml"])
+    give(anybody, role="admin", user="root")
+    give(anybody, role="editor", group="ml", project=PROJECT)
+    give(anybody, role="viewer", group="staff", domain="production")
+    give(anybody, role="viewer", user="ana", project=PROJECT)
+    root = signed_in(app, "root")
+    without_ana = {"group": {"users": ["otto"]}}
+    planned = ok(root.put(f"{API}/groups/ml?dry_run=true", json=without_ana))["lost_rights"]
+    assert [(right["user"], right["role"], right["through"]) for right in planned] == [
+        ("ana", "viewer", ["ml", "staff"]),
+        ("ana", "editor", ["ml"]),
+    ]
+    viewer, editor = planned
+    assert (viewer["domain"], editor["project"]) == ("production", PROJECT)
+    assert "attributes.write" in editor["permissions"]
+    assert "attributes.read" not in editor["permissions"], "which she keeps by a grant of her own"
+    assert editor["message"].startswith(f"User ana loses editor on project {PROJECT} (ana → ml): attributes.write, ")
+    document = {"group_definition": {"name": "ml", "users": ["otto"]}}
+    assert ok(changes(root, document, query="?dry_run=true"))["lost_rights"] == planned
+    everyone = ok(root.delete(f"{API}/groups/ml?dry_run=true&force=true"))["lost_rights"]
+    assert {right["user"] for right in everyone} == {"ana", "otto"}
+    assert "lost_rights" not in ok(root.put(f"{API}/groups/ml", json=without_ana))

@@ -30,6 +30,8 @@ class WarningCode(StrEnum):
     UNKNOWN_LAUNCH_PLAN = "unknown_launch_plan"
     UNKNOWN_TOKEN_POOL = "unknown_token_pool"
     UNKNOWN_GROUP = "unknown_group"
+    UNKNOWN_USER = "unknown_user"
+    EARLIER_GRANTS = "earlier_grants"
     UNKNOWN_CLUSTER = "unknown_cluster"
     UNKNOWN_CLUSTER_GROUP = "unknown_cluster_group"
     USE_IS_OPEN = "use_is_open"
@@ -74,6 +76,8 @@ _MOST_FIELDS = 5
 #: What a name that is not defined means.
 _UNTIL_DEFINED = "until then "
 _REFUSES, _BOUNDS_NOTHING = "executions that need it are refused.", "it bounds nothing."
+#: What a grant to a user who does not exist means.
+UNTIL_CREATED = "It has no effect until a user of that name is created."
 #: The kinds of definitions that may have a name; a label may be the name of a cluster.
 _DEFINED_AS = {
     NameList.POOL: ("POOL",),
@@ -115,6 +119,8 @@ def explain_deletion(warning: Warning, kind: str, deleted_by: Provenance, now: d
     rest = warning.message.partition(_UNTIL_DEFINED)[2]
     if warning.code is WarningCode.EXPECTED_CLUSTER:
         message = f"{deleted} It stays in the fleet, undeclared, as long as this names it."
+    elif warning.code is WarningCode.UNKNOWN_USER:
+        message = f"{deleted} {UNTIL_CREATED}"
     else:
         message = f"{deleted} This takes effect once it is defined again; {_UNTIL_DEFINED}{rest}"
     return replace(warning, message=message, deleted_by=deleted_by, closest=())

@@ -10,18 +10,21 @@ from sqlalchemy import Connection
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
 from admin.core.grants import GRANT, Grant, grant_of, read_grant
 from admin.core.grants import GROUP as GROUP_NOUN
+from admin.core.grants import USER as USER_NOUN
 from admin.core.problems import invalid, shorten
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
 from admin.core.user_groups import GROUP
+from admin.core.users import USER
 from admin.errors import UnknownProject
+from admin.services.absent_users import are_users_stored, find_absent, is_of_user, warn_of_absent
 from admin.services.access import Access
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.changeable.user_groups import unknown_group
 from admin.services.context import Context
 from admin.services.scopes import check_domain, known_projects
-from admin.store import grants, user_groups
+from admin.store import grants, user_groups, users
 
 _FIELD = "grant_definition"
 _READING = "grants.read"
@@ -79,7 +82,11 @@ class ChangeableGrants(Changeable):
     def stored_warnings(cls, context: Context, connection: Connection) -> Iterator[Warning]:
         unknown = grants.to_unknown_groups(connection)
         names = user_groups.names(connection) if unknown else []
-        return (unknown_group(GRANT, grant.name, "group", grant.grantee.name, names) for grant in unknown)
+        yield from (unknown_group(GRANT, grant.name, "group", grant.grantee.name, names) for grant in unknown)
+        if are_users_stored(context, connection):
+            absent = [grant for grant in grants.to_unknown_users(connection) if is_of_user(grant.grantee.name)]
+            known = users.names(connection) if absent and context.access.allows("users.read") else []
+            yield from (warn_of_absent(GRANT, grant.name, grant.grantee.name, known) for grant in absent)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         access = self.draft.options.access
@@ -114,6 +121,7 @@ class ChangeableGrants(Changeable):
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         given = [grant_of(change.after) for _write, change in rows if change.after is not None]
+        yield from self._check_users(given)
         to_groups = [grant for grant in given if grant.grantee.noun == GROUP_NOUN]
         # Who may not read groups learns nothing from their names.
         if not to_groups or not self.draft.options.access.allows("groups.read"):
@@ -123,6 +131,18 @@ class ChangeableGrants(Changeable):
         for grant in to_groups:
             if grant.grantee.name not in names:
                 yield unknown_group(GRANT, grant.name, "group", grant.grantee.name, names)
+
+    def _check_users(self, given: Sequence[Grant]) -> Iterator[Warning]:
+        """Warn of users that do not exist, whoever may read users."""
+        names = {grant.grantee.name for grant in given if grant.grantee.noun == USER_NOUN}
+        if not names or not self.draft.options.access.allows("users.read"):
+            return
+        written = {change.name: change.after is not None for change in self.draft.changes if change.kind == USER}
+        absent = find_absent(self.context, self.connection, names) - {name for name in written if written[name]}
+        known = users.names(self.connection) if absent else []
+        for grant in given:
+            if grant.grantee.noun == USER_NOUN and grant.grantee.name in absent:
+                yield warn_of_absent(GRANT, grant.name, grant.grantee.name, known)
 
     def check_known(self, access: Access, key: RowKey) -> None:
         """Whoever may see some grants may name any; those that they may not see do not exist for them."""

@@ -14,17 +14,18 @@ from admin.core.problems import invalid, shorten
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
-from admin.core.use_grants import GROUP, LABEL, POOL, USE_GRANT, UseGrant, read_use_grant, use_grant_of
+from admin.core.use_grants import GROUP, LABEL, POOL, USE_GRANT, USER, UseGrant, read_use_grant, use_grant_of
 from admin.core.use_grants import PROJECT as PROJECT_NOUN
 from admin.core.user_groups import GROUP as GROUP_KIND
 from admin.errors import UnknownProject
+from admin.services.absent_users import find_absent, warn_of_absent
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.changeable.user_groups import unknown_group
 from admin.services.context import Context
 from admin.services.definitions import fleet_after
 from admin.services.scopes import known_projects
 from admin.services.unknown_members import unknown_name
-from admin.store import grants, use_grants, user_groups
+from admin.store import grants, use_grants, user_groups, users
 from admin.store.cluster_groups import CLUSTER_GROUPS
 
 _FIELD = "use_grant_definition"
@@ -96,8 +97,13 @@ class ChangeableUseGrants(Changeable):
         if not context.settings.is_cluster_use_closed:
             yield _use_is_open(stored[0])
         names = _names(context, connection, ())
+        to_users = {grant.grantee.name for grant in stored if grant.grantee.noun == USER}
+        absent = find_absent(context, connection, to_users)
+        known = users.names(connection) if absent and context.access.allows("users.read") else []
         for grant in stored:
             yield from _unknown(grant, names)
+            if grant.grantee.noun == USER and grant.grantee.name in absent:
+                yield warn_of_absent(USE_GRANT, grant.name, grant.grantee.name, known)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._before = use_grants.some(self.connection, [write.key.name for write in writes])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from admin.core.audit import USER_TARGET
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.warnings import Warning
 from admin.core.users import USER, read_user
+from admin.services.absent_users import warn_of_earlier, warn_of_left
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
 from admin.store import grants, users
@@ -50,6 +52,15 @@ class ChangeableUsers(Changeable):
     def change(self, write: RowWrite) -> RowChange:
         user = self._before.get(write.key.name)
         return row_change(write, None, None) if user is None else row_change(write, user.payload, user.version)
+
+    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
+        """Tell what stays behind a user who goes, and what a new one finds."""
+        access, changes = self.draft.options.access, self.draft.changes
+        for _write, change in rows:
+            if change.is_real and change.after is None:
+                yield from warn_of_left(self.context, self.connection, access, change.name, changes)
+            elif change.is_real and change.before is None:
+                yield from warn_of_earlier(self.context, self.connection, access, change.name, changes)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Store users; the tokens of those that go are revoked, and never come back."""

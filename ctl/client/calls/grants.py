@@ -56,6 +56,8 @@ class GrantCalls(Calls):
         with self._newer_path(_OLDER):
             pages = list(self._answers("access", "grants", {"limit": PAGE, **scope.document()}))
         joined = {**pages[-1], "grants": [grant for page in pages for grant in page["grants"]]}
+        unknown = {entry["value"]: entry for page in pages for entry in page.get("unknown_names") or []}
+        joined |= {"unknown_names": list(unknown.values())} if unknown else {}
         joined.pop("token", None)  # the last page has none, unless the admin repeats itself
         return joined
 

@@ -39,7 +39,8 @@ def _users(grant: Document) -> list[str]:
 
 
 def _first_users(grant: Document) -> str:
-    users = _users(grant)
+    absent = grant.get("absent_users") or []
+    users = [f"{name} (no such user)" if name in absent else name for name in _users(grant)]
     more = f" and {len(users) - _MOST_USERS} more" if len(users) > _MOST_USERS else ""
     return f"{', '.join(users[:_MOST_USERS])}{more}"
 
@@ -101,6 +102,14 @@ def get_access(session: Session, user: str | None, group: str | None, **flags: A
         wide,
         empty=none,
     )
+    if printer.is_table:
+        _note_unknown(session, answer)
+
+
+def _note_unknown(session: Session, answer: Document) -> None:
+    """Name the users and groups of an answer that do not exist."""
+    for unknown in answer.get("unknown_names") or []:
+        session.printer.note(str(unknown["message"]))
 
 
 def _scope(session: Session, flags: Mapping[str, Any]) -> Scope:
@@ -124,8 +133,7 @@ def _show_held(session: Session, user: str | None, group: str | None, flags: Map
     if printer.machine_output(names, {**answer, "grants": grants}):
         return
     printer.sentence(str(answer["message"]))
-    for unknown in answer.get("unknown_names") or []:
-        printer.note(str(unknown["message"]))
+    _note_unknown(session, answer)
     given: Columns = {"GIVEN BY": lambda grant: describe_version(printer, grant)}
     if grants:
         printer.line()
@@ -179,6 +187,7 @@ def explain_access(session: Session, flags: Mapping[str, Any]) -> None:
     if printer.machine_output([f"access/{user}/{permission}"], answer):
         return
     printer.sentence(str(answer["message"]))
+    _note_unknown(session, answer)
     if grants := answer["grants"] or answer["elsewhere"]:
         printer.line()
         columns: Columns = {

@@ -132,6 +132,7 @@ def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: 
     show_reach(session, trial)
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
+    session.printer.warnings(trial.get("warnings") or [])
     show_preview(session, trial, is_dry_run=True)
 
 

@@ -13,7 +13,8 @@ from ctl.commands.fleet.members import DESCRIPTION, commands, with_text
 
 DELETE_HELP = """Delete {nouns} by their names, and revoke their tokens at once.
 
-Their settings and executions stay; --dryRun shows which executions would wait then. Rolling the deletion back brings a
+Their settings and executions stay; --dryRun shows which executions would wait then. Grants and groups that name them
+stay too, without effect until a user of that name is created: a warning names each. Rolling the deletion back brings a
 user back without its tokens. Of several names, all are deleted, or none. Asks for confirmation on a terminal. If there
 is none of that name, there is nothing to delete, and the exit status is 0.
 """
