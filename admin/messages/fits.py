@@ -64,6 +64,12 @@ class ClusterQuestionAnswer(Answer):
     """Why something does not go to one cluster."""
 
     cluster: str
-    candidate: Annotated[bool, Meta(description="Whether the route leads to it.")]
+    candidate: Annotated[
+        bool | None, Meta(description="Whether the route leads to it; left out of a cluster that you may not use.")
+    ] = None
     chosen: bool
-    message: Annotated[str, Meta(description="Why not; of one that is no candidate also whether it could run it.")]
+    message: Annotated[str, Meta(description="Why not, and whether it could run it now.")]
+    then: Annotated[
+        str | None, Meta(description="Of a candidate that a decision did not choose: why, as of that decision.")
+    ] = None
+    now: Annotated[str | None, Meta(description="And whether it could run it now.")] = None

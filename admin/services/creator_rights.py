@@ -8,6 +8,7 @@ from admin.core.creators import OVERRIDING, UNLIMITED, Creator, CreatorRights, R
 from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity, Proof
 from admin.core.placement.routes import RouteKind
+from admin.core.placement.usable_clusters import usable_anywhere
 from admin.core.settings.scopes import Scope
 from admin.core.use_grants import Named, Usable, UsableClusters
 from admin.services.access import Access
@@ -103,12 +104,7 @@ def told_clusters(context: Context, connection: Connection, asker: Identity, fle
     usable = rights.granted_anywhere(Creator.of(asker), access.projects)
     if usable is None or access.runs_fleet():
         return None
-    groups = [
-        *(fleet.pools[name] for name in usable.pools & fleet.pools.keys()),
-        *(group for name in usable.labels if (group := fleet.label(name)) is not None),
-    ]
-    members = (member.cluster for group in groups for member in group.members)
-    return usable.clusters.union(members, [asker.cluster] if asker.cluster else ())
+    return usable_anywhere(usable, fleet).union([asker.cluster] if asker.cluster else ())
 
 
 def check_giving_use(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -17,14 +17,15 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.fits import Fit, FleetFits, add_fits, count_fits, describe_entry
+from admin.core.placement.fits import DecisionTime, Fit, FleetFits, add_fits, count_fits, describe_entry
 from admin.core.placement.routes import describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
+from admin.core.placement.usable_clusters import usable_in_fleet
 from admin.core.provenance import ANYBODY, Provenance
 from admin.errors import ClusterNotFound
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
-from admin.services.creator_rights import current_rights, told_clusters
+from admin.services.creator_rights import current_rights, told_clusters, usable_of
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
@@ -51,9 +52,11 @@ class ClusterQuestion(NamedTuple):
     """Why something does not go to one cluster."""
 
     cluster: str
-    candidate: bool
+    candidate: bool | None  #: None where the asker may not be told
     chosen: bool
     message: str
+    then: str | None = None  #: of a candidate of a decision that was not chosen: why, as of then
+    now: str | None = None  #: and whether it could run it now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,18 +189,29 @@ def with_counts(explanation: Explanation) -> Explanation:
     return replace(explanation, fleet=count_fits(explanation.candidates, explanation.not_candidates or ()))
 
 
-def with_why_not(context: Context, connection: Connection, explanation: Explanation, cluster: str) -> Explanation:
-    """An explanation that also answers why it is not at one cluster; ClusterNotFound where it does not tell of that."""
+def with_why_not(
+    context: Context, connection: Connection, explanation: Explanation, cluster: str, clusters: Collection[str]
+) -> Explanation:
+    """An explanation that also answers why it is not at one cluster; ClusterNotFound where the asker knows none.
+
+    `clusters` are all of the fleet.
+    """
     others = explanation.not_candidates or []
     for is_candidate, entries in ((True, explanation.candidates), (False, others)):
         for entry in entries:
             if entry["cluster"] == cluster:
-                is_decided = explanation.decision is not None
-                message = describe_entry(entry, is_candidate=is_candidate, is_decided=is_decided)
-                question = ClusterQuestion(cluster, is_candidate, bool(entry.get("chosen")), message)
+                decision = explanation.decision
+                decided = decision and DecisionTime(decision.number, decision.decided_at)
+                text = describe_entry(entry, is_candidate=is_candidate, decided=decided)
+                question = ClusterQuestion(cluster, is_candidate, bool(entry.get("chosen")), *text)
                 return replace(explanation, why_not=question)
     names = [entry["cluster"] for entry in (*explanation.candidates, *others)]
     is_all_told = not explanation.untold_clusters and not explanation.unseen_clusters
+    if context.access.sees_fleet():  # who is told that there is the cluster, and no more of it here
+        if cluster in clusters:
+            message = f"Cluster '{cluster}' is one that you may not use, and no more is told of it here."
+            return replace(explanation, why_not=ClusterQuestion(cluster, None, False, message))
+        names, is_all_told = [*names, *clusters], True
     raise row_not_found(context, connection if is_all_told else None, ClusterNotFound, "CLUSTER", cluster, names)
 
 
@@ -245,6 +259,8 @@ def explain(
         settings, provenance = with_field_provenance(context, connection, settings)
         route = route_of(winner_of(settings["rungs"]))
         fleet_now = current_fleet(context, connection)
+        rights = current_rights(context, connection)
+        usable = usable_in_fleet(usable_of(execution, rights), route, fleet_now)
         attempts = list_attempts(connection, execution)
         standing = _Standing()
         if is_last:
@@ -279,15 +295,15 @@ def explain(
             decision=decision,
             history=history,
             **standing._asdict(),
-            not_candidates=not_candidates(context, connection, fleet_now, route, trail),
+            not_candidates=not_candidates(context, connection, fleet_now, route, trail, usable),
         )
         told = told_clusters(context, connection, asker, fleet_now)
         if why_not is None:
             return without_untold(context, explanation, told)
-        workload = workload_of(execution, current_rights(context, connection))
+        workload = replace(workload_of(execution, rights), usable=usable)
         fits = find_fleet_fits(context, connection, fleet_now, route, workload)
         explanation = without_untold(context, with_fits(explanation, fits), told)
-        return with_why_not(context, connection, explanation, why_not)
+        return with_why_not(context, connection, explanation, why_not, fleet_now.clusters)
 
 
 def _choose_decision(execution: Execution, history: list[StoredDecision], number: int | None) -> StoredDecision:

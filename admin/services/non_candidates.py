@@ -16,6 +16,7 @@ from admin.core.placement.non_candidates import (
 )
 from admin.core.placement.routes import Route
 from admin.core.provenance import Provenance
+from admin.core.use_grants import UsableClusters
 from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.obstacles import deleted_route, kinds_of
@@ -23,15 +24,23 @@ from admin.store import revisions, row_changes
 
 
 def not_candidates(
-    context: Context, connection: Connection, fleet: Fleet, route: Route, trail: JsonObject
+    context: Context,
+    connection: Connection,
+    fleet: Fleet,
+    route: Route,
+    trail: JsonObject,
+    usable: UsableClusters | None,
 ) -> list[JsonObject]:
-    """The clusters of a fleet that a stored decision did not look at, each with the reason and who is behind it."""
+    """The clusters of a fleet that a stored decision did not look at, each with the reason and who is behind it.
+
+    `usable` are the clusters that the creator may use, None for all.
+    """
     candidates = {candidate["cluster"] for candidate in trail["candidates"]}
     # The clusters themselves are counted for who may not read the fleet, and nothing else is told of them.
     sees_fleet = context.access.sees_fleet()
     states = cluster_provenance(context, connection, switched_off(fleet, candidates)) if sees_fleet else {}
     history = _history(connection, fleet, route) if sees_fleet else GroupHistory()
-    return render_non_candidates(route, fleet, candidates, states, history, context.clock())
+    return render_non_candidates(route, fleet, candidates, states, history, context.clock(), usable)
 
 
 def _history(connection: Connection, fleet: Fleet, route: Route) -> GroupHistory:

@@ -24,6 +24,7 @@ from admin.core.placement.bids import Load
 from admin.core.placement.decisions import ASKING
 from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
+from admin.core.placement.usable_clusters import usable_in_fleet
 from admin.core.problems import Invalid
 from admin.core.provenance import ANYBODY
 from admin.core.resources import format_amounts
@@ -88,11 +89,13 @@ def where_would(
         explanation = _explain(context, connection, view, preparation, named, changes)
         if fleet or why_not is not None:
             run_plan = preparation.run_plan
-            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, run_plan.workload)
+            usable = usable_in_fleet(view.rights(named).usable, run_plan.route, view.fleet)
+            workload = replace(run_plan.workload, usable=usable)
+            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, workload)
             explanation = with_fits(explanation, fits)
         explanation = without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
         if why_not is not None:
-            explanation = with_why_not(context, connection, explanation, why_not)
+            explanation = with_why_not(context, connection, explanation, why_not, view.fleet.clusters)
     return _limited(with_counts(explanation) if fleet else explanation, limit)
 
 
@@ -144,6 +147,7 @@ def _explain(
     switched_by = told_events(context.access, events)
     given_job = dict(resolved.launch.job) if resolved.workflow else request.run.spec.get("job")
     id, launched = str(request.id), resolved.identifiers
+    usable = usable_in_fleet(view.rights(request).usable, run_plan.route, view.fleet)
     return Explanation(
         id=request.id,
         cluster=decision.cluster,
@@ -170,7 +174,7 @@ def _explain(
             *foresee(context, connection, run_plan.effective.quotas, run_plan.workload.demand),
         ],
         provenance=provenance,
-        not_candidates=not_candidates(context, connection, view.fleet, run_plan.route, candidates),
+        not_candidates=not_candidates(context, connection, view.fleet, run_plan.route, candidates, usable),
         wait=_foresee_wait(context, connection, view.fleet, run_plan, decision.cluster),
         refused=not evaluation.is_feasible,
     )

@@ -447,6 +447,46 @@ def test_an_explanation_counts_the_clusters_that_its_asker_may_not_use(root: Per
     )
 
 
+def test_why_not_a_cluster_that_the_asker_may_not_use_does_not_say_that_there_is_none(
+    make_app: MakeApp,
+) -> None:
+    app = make_app(**CLOSED, roles={"unseeing": {"permissions": ["executions.read", "projects.read"]}})
+    root, ada = made_user(app, "root", "admin"), made_user(app, "ada")
+    eve = made_user(app, "eve", "unseeing")
+    root.pool("gpu", "a", "b")
+    root.allow(cluster="b", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    path = f"executions/{PROJECT}/{DOMAIN}/e/explanation?why_not="
+    assert ada.get(f"{path}a")["why_not"] == {
+        "cluster": "a",
+        "chosen": False,
+        "message": "Cluster 'a' is one that you may not use, and no more is told of it here.",
+    }
+    placed = ada.do("POST", "placements", {**asked("x", **in_pool("gpu")), "why_not": "a"})
+    assert "is one that you may not use" in placed["why_not"]["message"]
+    refused(ada.call("GET", f"{path}nowhere"), 404, "cluster_not_found")
+    refused(eve.call("GET", f"{path}a"), 404, "cluster_not_found")
+
+
+def test_clusters_that_the_creator_may_not_use_say_so_where_they_are_no_candidates(root: Person, ada: Person) -> None:
+    root.pool("gpu", "a")
+    root.pool("other", "d")
+    for name in ("c", "d"):
+        root.do("PUT", f"clusters/{name}", {"cluster": {}})
+    root.allow(pool="gpu", user="ada")
+    root.allow(pool="other", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    explanation = root.get(f"executions/{PROJECT}/{DOMAIN}/e/explanation?why_not=c")
+    others = {entry["cluster"]: entry for entry in explanation["not_candidates"]}
+    assert {"reason": NOT_GRANTED} in others["c"]["reasons"]
+    assert NOT_GRANTED in others["c"]["why_not"]
+    assert NOT_GRANTED not in str(others["d"])  # which ada may use, though not by this pool
+    assert explanation["why_not"]["message"].count(NOT_GRANTED) == 1
+    assert "It could run it now" not in explanation["why_not"]["message"]
+    listed = {entry["cluster"]: entry["why_not"] for entry in root.explain("e")["not_candidates"]}
+    assert NOT_GRANTED in listed["c"]
+
+
 def test_a_refusal_and_a_wait_name_no_cluster_that_the_creator_may_not_use(root: Person, ada: Person) -> None:
     for name in ("small", "secret"):
         root.do("POST", "clusters", {"cluster": {"name": name, "capacity": {"cpu": "1"}}})

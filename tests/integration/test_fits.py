@@ -138,10 +138,11 @@ def test_an_expected_cluster_that_is_no_candidate_says_that_it_is_expected(fleet
 def test_why_not_one_cluster_is_answered_of_a_request_and_of_an_execution(fleet: FlaskClient) -> None:
     created(fleet, "placed", **pool("gpu"))
     asked_now, decided = place(fleet, why_not="large"), explanation(fleet, "placed", "?why_not=large")
-    for answer, verb in ((asked_now, "is"), (decided, "was")):
+    framed = "was not a candidate. As the fleet is now: is not in pool 'gpu' "
+    for answer, verdict in ((asked_now, "is not a candidate: is not in pool 'gpu' "), (decided, framed)):
         question = answer["why_not"]
         assert (question["cluster"], question["candidate"], question["chosen"]) == ("large", False, False)
-        assert question["message"].startswith(f"Cluster 'large' {verb} not a candidate: is not in pool 'gpu' ")
+        assert f"luster 'large' {verdict}" in question["message"]
         assert question["message"].endswith(". It could run it now.")
     question = place(fleet, why_not="unseen")["why_not"]
     assert question["message"].startswith("Cluster 'unseen' is not a candidate: is not in pool 'gpu' as defined, ")
@@ -158,6 +159,21 @@ def test_why_not_one_cluster_is_answered_of_a_request_and_of_an_execution(fleet:
     assert question["message"].startswith("Cluster 'small' is a candidate, and is not chosen: is too small: 2 cpu")
 
 
+def test_why_not_a_candidate_tells_of_the_decision_and_of_now(fleet: FlaskClient) -> None:
+    ok(fleet.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "small"}, {"id": "large"}]}}))
+    ok(fleet.post(f"{API}/clusters/large/cordon", json={}))
+    created(fleet, "placed", **pool("gpu"))
+    decided = explanation(fleet, "placed", "?why_not=large")["why_not"]
+    assert decided["then"].startswith("cluster 'large' was a candidate, and was not chosen: is cordoned, event ")
+    assert decided["now"].startswith("It could run it, though not now: is cordoned")
+    ok(fleet.post(f"{API}/clusters/large/uncordon", json={}))
+    since = explanation(fleet, "placed", "?why_not=large")
+    assert since["why_not"]["now"] == "It could run it now."
+    assert since["why_not"]["then"] == decided["then"]
+    assert since["why_not"]["message"].startswith("As of decision 1, made at ")
+    assert since["why_not"]["message"].endswith(f": {decided['then']} It could run it now.")
+
+
 def test_a_cluster_that_there_is_not_is_named_with_the_closest(fleet: FlaskClient) -> None:
     created(fleet, "placed", **pool("gpu"))
     path = "executions/flytesnacks/development/placed/explanation?why_not=larg"
@@ -171,5 +187,7 @@ def test_of_a_deleted_pool_the_clusters_still_say_whether_they_could_run_it(flee
     created(fleet, "placed", **pool("gpu"))
     ok(fleet.delete(f"{API}/pools/gpu?force=true"))
     message = explanation(fleet, "placed", "?why_not=large")["why_not"]["message"]
-    assert message.startswith("Cluster 'large' was not a candidate: pool 'gpu' is gone from the fleet, revision ")
+    assert message.startswith("As of decision 1, made at ")
+    gone = "cluster 'large' was not a candidate. As the fleet is now: pool 'gpu' is gone from the fleet, revision "
+    assert gone in message
     assert message.endswith(". It could run it now.")

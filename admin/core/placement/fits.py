@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
@@ -20,17 +21,19 @@ from admin.core.placement.filters import (
     PLUGINS,
     ROOM,
     STATE_FILTERS,
+    USE,
     Verdict,
     describe_expected,
 )
 from admin.core.placement.routes import Route
 from admin.core.resources import TASK_RESOURCES, Amounts
+from admin.core.times import show_time
 
 #: The filters that ask what a cluster has and offers, whatever its state and load.
 _LASTING = (LARGE_ENOUGH.name, FITS.name, PLUGINS.name)
 
-
-_STATES = tuple(filter_.name for filter_ in STATE_FILTERS)
+#: The filters that are among the reasons why a cluster is no candidate.
+_TOLD_OF_NON_CANDIDATES = (USE.name, *(filter_.name for filter_ in STATE_FILTERS))
 
 
 class CouldRun(Enum):
@@ -145,21 +148,49 @@ def _count(entries: Sequence[JsonObject]) -> FitCounts:
     return FitCounts(len(entries), *(numbers[could_run] for could_run in _ORDER))
 
 
-def describe_entry(entry: JsonObject, *, is_candidate: bool, is_decided: bool) -> str:
-    """Why a job does not go to one cluster, by what an answer tells of it; `is_decided` of one that was placed."""
-    cluster, was = entry["cluster"], "was" if is_decided else "is"
+class EntryText(NamedTuple):
+    """Why a job does not go to one cluster."""
+
+    message: str
+    then: str | None = None  #: of a candidate of a decision: what was so when it was made
+    now: str | None = None  #: and what is so now
+
+
+class DecisionTime(NamedTuple):
+    """Which decision something was decided by, and when."""
+
+    number: int
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"As of decision {self.number}, made at {show_time(self.at)}"
+
+
+def describe_entry(entry: JsonObject, *, is_candidate: bool, decided: DecisionTime | None) -> EntryText:
+    """Why a job does not go to one cluster, by what an answer tells of it; `decided` is None of one that is asked."""
+    cluster = f"cluster '{entry['cluster']}'"
+    if decided is None:
+        if entry.get("chosen"):
+            return EntryText(f"C{cluster[1:]} is chosen.")
+        if is_candidate:
+            return EntryText(f"C{cluster[1:]} is a candidate, and is not chosen: {entry['why_not']}.")
+        return EntryText(f"C{cluster[1:]} is not a candidate: {entry['why_not']}. {_describe_fit(entry)}")
+    if not is_candidate:  # what is told of those is told of the fleet as it is
+        reasons = f"As the fleet is now: {entry['why_not']}. {_describe_fit(entry)}"
+        return EntryText(f"{decided}, {cluster} was not a candidate. {reasons}")
     if entry.get("chosen"):
-        return f"Cluster '{cluster}' {was} chosen."
-    if is_candidate:
-        return f"Cluster '{cluster}' {was} a candidate, and {was} not chosen: {entry['why_not']}."
-    return f"Cluster '{cluster}' {was} not a candidate: {entry['why_not']}. {_describe_fit(entry)}"
+        return EntryText(f"{decided}, {cluster} was chosen.")
+    then = f"{cluster} was a candidate, and was not chosen: {entry['why_not']}."
+    now = _describe_fit(entry, with_state=True)
+    return EntryText(f"{decided}: {then} {now}", then, now)
 
 
-def _describe_fit(entry: JsonObject) -> str:
-    """Whether a cluster that is no candidate could run the job."""
-    # What keeps it from getting any work is among the reasons why it is no candidate.
-    obstacles = (obstacle for obstacle in entry.get("obstacles", ()) if obstacle["filter"] not in _STATES)
-    reasons = "; ".join(obstacle["reason"] for obstacle in obstacles)
+def _describe_fit(entry: JsonObject, *, with_state: bool = False) -> str:
+    """Whether a cluster could run the job now, and with `with_state` also what keeps it from getting any work."""
+    if "could_run" not in entry:
+        return "It is no longer in the fleet."
+    told = () if with_state else _TOLD_OF_NON_CANDIDATES
+    reasons = "; ".join(obstacle["reason"] for obstacle in entry.get("obstacles", ()) if obstacle["filter"] not in told)
     match CouldRun(entry["could_run"]):
         case CouldRun.NOW:
             return "It could run it now."

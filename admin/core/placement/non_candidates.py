@@ -14,6 +14,7 @@ from admin.core.placement.filters import CORDONED, ENABLED, REACHABLE, describe_
 from admin.core.placement.obstacles import describe_drop
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
+from admin.core.use_grants import UsableClusters
 
 #: The filters that are asked here look at clusters alone.
 _ANY_WORKLOAD = Workload(key="")
@@ -43,10 +44,11 @@ def render_non_candidates(
     states: StatesByCluster,
     history: GroupHistory,
     now: datetime,
+    usable: UsableClusters | None = None,
 ) -> list[JsonObject]:
     """The clusters of a fleet that were no candidates of a route, those first that get no work anyway.
 
-    `states` are of `switched_off`.
+    `states` are of `switched_off`; `usable` are the clusters that the creator may use, None for all.
     """
     group = group_of(route, fleet)
     members = {member.cluster for member in group.members} if group else set()
@@ -57,7 +59,8 @@ def render_non_candidates(
             absence, by = _absence(route, name, history, is_member=name in members, is_gone=group is None)
             is_expected = cluster.is_expected and cluster.state.admitted
             unseen = [(describe_expected(cluster), None)] if is_expected else []
-            reasons = [*switches, (absence, by), *unseen]
+            forbidden = [(usable.reason, None)] if usable is not None and name not in usable.clusters else []
+            reasons = [*switches, *forbidden, (absence, by), *unseen]
             origin = next((provenance for _, provenance in reasons if provenance is not None), None)
             entry = {
                 "cluster": name,

@@ -15,7 +15,7 @@ from admin.core.placement.choice import draw
 from admin.core.placement.constraints.outcomes import describe_loss, draws_evenly
 from admin.core.placement.filters import CORDONED, DECLINED, ENABLED, REACHABLE
 from admin.core.placement.obstacles import SWITCHED_STATES, describe_decline, describe_drop
-from admin.core.placement.scores import STRATEGIES
+from admin.core.placement.scores import STRATEGIES, Strategy
 from admin.core.provenance import Provenance
 
 #: The events that set such states, by cluster and state.
@@ -91,7 +91,7 @@ def render_candidates(
     winner = next((candidate for candidate in candidates if candidate["chosen"]), None)
     for candidate in candidates:
         if not candidate["chosen"]:
-            candidate["why_not"] = _why_not(candidate, winner, rules, switched_by, now)
+            candidate["why_not"] = _why_not(candidate, winner, strategy, rules, switched_by, now)
         candidate["verdicts"] = [
             _with_event(verdict, event_of(candidate["cluster"], verdict["filter"], switched_by))
             for verdict in candidate["verdicts"]
@@ -130,6 +130,7 @@ def event_of(cluster: str, filter_name: str, switched_by: SwitchedBy) -> Provena
 def _why_not(
     candidate: Mapping[str, Any],
     winner: Mapping[str, Any] | None,
+    strategy: Strategy,
     rules: Sequence[JsonObject],
     switched_by: SwitchedBy,
     now: datetime,
@@ -147,9 +148,19 @@ def _why_not(
     loss = describe_loss(candidate, winner, rules) if rules else None
     if loss is not None:
         return f"able; {loss}"
+    room = "" if rules else _without_room(strategy)
     if candidate["rank"] > winner["rank"]:
-        return f"able; scored {_shown(candidate['score'])} against {_shown(winner['score'])}, and the lowest is best"
-    return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins"
+        scores = f"{_shown(candidate['score'])} against {_shown(winner['score'])}"
+        return f"able; scored {scores}, and the lowest is best{room}"
+    return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins{room}"
+
+
+def _without_room(strategy: Strategy) -> str:
+    """That a strategy may choose a full cluster while another one is idle, and which do not; else ""."""
+    if strategy.looks_at_load:
+        return ""
+    others = [other.name for other in STRATEGIES.values() if other.needs_room]
+    return f"; {strategy.name} does not look at room, {' and '.join(others)} do"
 
 
 def _shown(number: float | None) -> str:

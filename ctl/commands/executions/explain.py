@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctl.cli.output import Columns, Printer, Time
+from ctl.cli.output import Columns, Printer, Sentence, Time
 from ctl.cli.provenance import (
     describe_origin_revision,
     describe_provenance,
@@ -48,7 +48,7 @@ _HISTORY_COLUMNS: Columns = {
     "WHEN": Time("decided_at"),
     "CLUSTER": "cluster",
     "REASON": reason_code,
-    "BECAUSE": "because",
+    "BECAUSE": Sentence("because", is_past=True),
 }
 
 
@@ -111,8 +111,17 @@ def show_explanation(session: Session, explanation: Document) -> None:
 
 def show_why_not(printer: Printer, explanation: Document) -> None:
     """Why it is not at the cluster that was asked about, in a sentence."""
-    if explanation.get("why_not"):
-        printer.sentence(printer.in_words(str(explanation["why_not"]["message"])))
+    question = explanation.get("why_not")
+    if not question:
+        return
+    if not question.get("then"):
+        printer.sentence(printer.in_words(str(question["message"])))
+        return
+    decided_at = explanation["decided_at"]
+    then = printer.in_words(str(question["then"]), as_of=decided_at)
+    ages = "; ages are counted from then" if " ago" in then else ""
+    printer.sentence(f"As of decision {explanation['decision']}, {printer.when(decided_at)}{ages}: {then}")
+    printer.sentence(str(question["now"]))
 
 
 def earlier_decision(printer: Printer, explanation: Document) -> str:

@@ -19,7 +19,7 @@ _NUMBERS = {
     "now": "{} could run it now",
     "later": "{} could later",
     "never": "{} never could",
-    "unknown": "of {} that is not known",
+    "unknown": "{} might (not known)",
 }
 
 
@@ -62,8 +62,10 @@ def _row(printer: Printer, entry: Document, *, is_candidate: bool) -> dict[str, 
         if not obstacles and not unknown and not entry.get("chosen"):
             reasons.append(str(entry.get("why_not", "")))
     else:
-        # Why it gets no work at all is part of why it is no candidate.
-        reasons += [obstacle["reason"] for obstacle in obstacles if obstacle["filter"] not in STATE_FILTERS]
+        # Why it gets no work at all, or may not be used, is part of why it is no candidate.
+        told = {reason["reason"] for reason in entry.get("reasons") or ()}
+        others = [obstacle for obstacle in obstacles if obstacle["filter"] not in STATE_FILTERS]
+        reasons += [obstacle["reason"] for obstacle in others if obstacle["reason"] not in told]
         reasons.append(why_no_candidate(printer, entry))
     return {
         "name": f"{entry['cluster']}{' (expected)' if entry.get('expected') else ''}",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from admin.core.placement.candidates import JobParameters, Workload
-from admin.core.placement.fits import CouldRun, FitCounts, add_fits, count_fits, describe_entry, find_fits
+from admin.core.placement.fits import CouldRun, DecisionTime, FitCounts, add_fits, count_fits, describe_entry, find_fits
 from admin.core.placement.routes import RouteKind
 from admin.core.use_grants import UsableClusters
 from tests.support.small_fleets import group, pool, reports, route, small_fleet
@@ -110,7 +111,7 @@ def test_those_that_could_run_it_stand_first_and_are_counted() -> None:
 
 def described(name: str) -> str:
     _, [others] = add_fits([], [entry(name)], find_fits(pool("gpu"), FLEET, JOB, {}))
-    return describe_entry(others, is_candidate=False, is_decided=False)
+    return describe_entry(others, is_candidate=False, decided=None).message
 
 
 def test_one_cluster_is_told_in_a_sentence() -> None:
@@ -124,8 +125,30 @@ def test_one_cluster_is_told_in_a_sentence() -> None:
     never = "is too small: 1 cpu in all, 8 wanted"
     assert described("off") == f"Cluster 'off' {start} It could never run it: {never}."
     candidate = {"cluster": "a", "chosen": False, "why_not": "able; drew 0.3 against 0.5"}
-    assert describe_entry(candidate, is_candidate=True, is_decided=True) == (
-        "Cluster 'a' was a candidate, and was not chosen: able; drew 0.3 against 0.5."
+    assert describe_entry(candidate, is_candidate=True, decided=None).message == (
+        "Cluster 'a' is a candidate, and is not chosen: able; drew 0.3 against 0.5."
     )
-    chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, is_decided=False)
-    assert chosen == "Cluster 'a' is chosen."
+    chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, decided=None)
+    assert chosen.message == "Cluster 'a' is chosen."
+
+
+def test_a_cluster_is_told_as_of_the_decision_and_as_it_is_now() -> None:
+    decided = DecisionTime(2, datetime(2026, 3, 1, 12, tzinfo=UTC))
+    silent = {"cluster": "a", "chosen": False, "why_not": "is lost (silent since 2026-03-01T11:59:00Z)"}
+    lost = "cluster 'a' was a candidate, and was not chosen: is lost (silent since 2026-03-01T11:59:00Z)."
+    text = describe_entry({**silent, "could_run": "now"}, is_candidate=True, decided=decided)
+    assert (text.then, text.now) == (lost, "It could run it now.")
+    assert text.message == f"As of decision 2, made at 2026-03-01T12:00:00Z: {lost} It could run it now."
+    obstacles = [{"filter": "cordoned", "reason": "is cordoned"}]
+    later = {**silent, "could_run": "later", "obstacles": obstacles}
+    assert describe_entry(later, is_candidate=True, decided=decided).now == (
+        "It could run it, though not now: is cordoned."
+    )
+    assert describe_entry(silent, is_candidate=True, decided=decided).now == "It is no longer in the fleet."
+    other = {"cluster": "a", "why_not": "is cordoned; is not in pool 'gpu' as defined", "could_run": "now"}
+    assert describe_entry(other, is_candidate=False, decided=decided).message == (
+        "As of decision 2, made at 2026-03-01T12:00:00Z, cluster 'a' was not a candidate. "
+        "As the fleet is now: is cordoned; is not in pool 'gpu' as defined. It could run it now."
+    )
+    chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, decided=decided)
+    assert chosen.message == "As of decision 2, made at 2026-03-01T12:00:00Z, cluster 'a' was chosen."

@@ -8,11 +8,13 @@ import pytest
 
 from ctl.cli.output import Printer
 from ctl.commands.executions.explain import (
+    _HISTORY_COLUMNS,
     _mentioned,
     decided_again,
     earlier_decision,
     show_candidates,
     show_non_candidates,
+    show_why_not,
 )
 
 EVENT = {"event": 7, "author": "ana", "at": "2026-03-04T12:00:00Z", "message": "new disks"}
@@ -63,6 +65,30 @@ def test_ages_of_candidates_are_counted_from_the_decision(capsys: pytest.Capture
     assert "is lost (silent, last heard 11 s ago)" in capsys.readouterr().out
     show_candidates(Printer(format="wide"), [{**silent, "verdicts": []}], as_of="2026-03-04T12:00:11Z")
     assert "is lost (silent since 2026-03-04 12:00:00Z)" in capsys.readouterr().out
+
+
+def test_why_not_is_framed_as_of_the_decision_and_says_what_is_so_now(capsys: pytest.CaptureFixture[str]) -> None:
+    question = {
+        "message": "...",
+        "then": "cluster 'elm' was a candidate, and was not chosen: is lost (silent since 2026-03-04T12:00:00Z).",
+        "now": "It could run it now.",
+    }
+    explanation = {"decision": 2, "decided_at": "2026-03-04T12:00:11Z", "why_not": question}
+    show_why_not(Printer(format="wide"), explanation)
+    assert (
+        capsys.readouterr().out.split("\n")[0].startswith("As of decision 2, 2026-03-04 12:00:11Z: cluster 'elm' was")
+    )
+    show_why_not(Printer(), explanation)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.startswith("As of decision 2, ")
+    assert "; ages are counted from then: cluster 'elm' was a candidate, and was not chosen: is lost" in shown
+    assert shown.endswith("(silent, last heard 11 s ago). It could run it now.")
+
+
+def test_the_times_in_why_it_was_decided_again_are_distances(capsys: pytest.CaptureFixture[str]) -> None:
+    because = "cluster 'elm' is silent since 2026-03-04T12:00:00Z"
+    Printer().rows([{"number": 1, "because": because}], _HISTORY_COLUMNS)
+    assert "T12:00:00Z" not in capsys.readouterr().out
 
 
 def test_an_earlier_decision_opens_with_what_was_decided() -> None:
