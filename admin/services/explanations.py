@@ -17,7 +17,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.fits import Fit, FleetFits, add_fits, count_fits, describe_entry
+from admin.core.placement.fits import Fit, FleetFits, add_fits, count_fits, describe_entry, without_obstacles
 from admin.core.placement.routes import describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
 from admin.core.provenance import ANYBODY, Provenance
@@ -155,7 +155,7 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
     The cluster that an execution is at is told to everyone who may read it.
     """
     if not context.access.sees_fleet():
-        explanation = _without_pool_rules(explanation)
+        explanation = _without_obstacles(_without_pool_rules(explanation))
     if told is None:
         return explanation
     names = told | {explanation.cluster}
@@ -197,8 +197,8 @@ def with_why_not(context: Context, connection: Connection, explanation: Explanat
                 question = ClusterQuestion(cluster, is_candidate, bool(entry.get("chosen")), message)
                 return replace(explanation, why_not=question)
     names = [entry["cluster"] for entry in (*explanation.candidates, *others)]
-    is_all_told = not explanation.untold_clusters and not explanation.unseen_clusters
-    raise row_not_found(context, connection if is_all_told else None, ClusterNotFound, "CLUSTER", cluster, names)
+    sees_deletions = context.access.sees_fleet()
+    raise row_not_found(context, connection if sees_deletions else None, ClusterNotFound, "CLUSTER", cluster, names)
 
 
 def _without_pool_rules(explanation: Explanation) -> Explanation:
@@ -209,6 +209,13 @@ def _without_pool_rules(explanation: Explanation) -> Explanation:
         {key: value for key, value in candidate.items() if key != "values"} for candidate in explanation.candidates
     ]
     return replace(explanation, rules=None, candidates=candidates)
+
+
+def _without_obstacles(explanation: Explanation) -> Explanation:
+    """An explanation without why its clusters could not run the job now: their states, loads and sizes."""
+    candidates = list(map(without_obstacles, explanation.candidates))
+    others = list(map(without_obstacles, explanation.not_candidates or ()))
+    return replace(explanation, candidates=candidates, not_candidates=others)
 
 
 class _Standing(NamedTuple):

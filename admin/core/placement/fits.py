@@ -135,6 +135,11 @@ def add_fits(
     return [with_fit(entry) for entry in candidates], ordered
 
 
+def without_obstacles(entry: JsonObject) -> JsonObject:
+    """A cluster of an answer with when it could run the job, and not why."""
+    return {key: value for key, value in entry.items() if key not in ("obstacles", "unknown_resources")}
+
+
 def count_fits(candidates: Sequence[JsonObject], others: Sequence[JsonObject]) -> FleetFits:
     """How many of the clusters that an answer tells of could run its job."""
     return FleetFits(all=_count([*candidates, *others]), candidates=_count(candidates))
@@ -156,17 +161,19 @@ def describe_entry(entry: JsonObject, *, is_candidate: bool, is_decided: bool) -
 
 
 def _describe_fit(entry: JsonObject) -> str:
-    """Whether a cluster that is no candidate could run the job."""
+    """Whether a cluster that is no candidate could run the job, and why not as far as that is told."""
     # What keeps it from getting any work is among the reasons why it is no candidate.
     obstacles = (obstacle for obstacle in entry.get("obstacles", ()) if obstacle["filter"] not in _STATES)
     reasons = "; ".join(obstacle["reason"] for obstacle in obstacles)
+    because = f": {reasons}" if reasons else ""
     match CouldRun(entry["could_run"]):
         case CouldRun.NOW:
             return "It could run it now."
         case CouldRun.LATER:
-            return f"It could run it, though not now{f': {reasons}' if reasons else ''}."
+            return f"It could run it, though not now{because}."
         case CouldRun.UNKNOWN:
-            resources = " and ".join(entry["unknown_resources"])
-            return f"Whether it could run it is not known: nobody says how much {resources} it has."
+            resources = " and ".join(entry.get("unknown_resources", ()))
+            because = f": nobody says how much {resources} it has" if resources else ""
+            return f"Whether it could run it is not known{because}."
         case CouldRun.NEVER:
-            return f"It could never run it: {reasons}."
+            return f"It could never run it{because}."

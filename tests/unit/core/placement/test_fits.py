@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from admin.core.placement.candidates import JobParameters, Workload
-from admin.core.placement.fits import CouldRun, FitCounts, add_fits, count_fits, describe_entry, find_fits
+from admin.core.placement.fits import (
+    CouldRun,
+    FitCounts,
+    add_fits,
+    count_fits,
+    describe_entry,
+    find_fits,
+    without_obstacles,
+)
 from admin.core.placement.routes import RouteKind
 from admin.core.use_grants import UsableClusters
 from tests.support.small_fleets import group, pool, reports, route, small_fleet
@@ -113,6 +121,12 @@ def described(name: str) -> str:
     return describe_entry(others, is_candidate=False, is_decided=False)
 
 
+def describe_untold(name: str) -> str:
+    """The same for who may not know why."""
+    _, [others] = add_fits([], [entry(name)], find_fits(pool("gpu"), FLEET, JOB, {}))
+    return describe_entry(without_obstacles(others), is_candidate=False, is_decided=False)
+
+
 def test_one_cluster_is_told_in_a_sentence() -> None:
     start = "is not a candidate: is not in pool 'gpu' as defined."
     assert described("large") == f"Cluster 'large' {start} It could run it now."
@@ -127,5 +141,11 @@ def test_one_cluster_is_told_in_a_sentence() -> None:
     assert describe_entry(candidate, is_candidate=True, is_decided=True) == (
         "Cluster 'a' was a candidate, and was not chosen: able; drew 0.3 against 0.5."
     )
+    told = {name: describe_untold(name) for name in ("full", "bare", "off")}
+    assert told == {
+        "full": f"Cluster 'full' {start} It could run it, though not now.",
+        "bare": f"Cluster 'bare' {start} Whether it could run it is not known.",
+        "off": f"Cluster 'off' {start} It could never run it.",
+    }
     chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, is_decided=False)
     assert chosen == "Cluster 'a' is chosen."
