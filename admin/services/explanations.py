@@ -292,7 +292,7 @@ def explain(
         if why_not is None:
             return without_untold(context, explanation, told)
         workload = workload_of(execution, current_rights(context, connection))
-        fits = find_fleet_fits(context, connection, fleet_now, route, workload)
+        fits = find_fleet_fits(context, connection, fleet_now, route, workload, [why_not])
         explanation = without_untold(context, with_fits(explanation, fits), told)
         return with_why_not(context, connection, explanation, why_not)
 

@@ -86,8 +86,8 @@ def where_would(
         )
         explanation = _explain(context, connection, view, preparation, named, changes)
         if fleet or why_not is not None:
-            run_plan = preparation.run_plan
-            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, run_plan.workload)
+            run_plan, names = preparation.run_plan, None if fleet or why_not is None else [why_not]
+            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, run_plan.workload, names)
             explanation = with_fits(explanation, fits)
         explanation = without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
         if why_not is not None:

@@ -77,17 +77,23 @@ class FleetFits(NamedTuple):
     candidates: FitCounts
 
 
-def find_fits(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> dict[str, Fit]:
-    """What the filters and the rules of a route make of every cluster, as if each were a candidate of it.
+def with_members(route: Route, fleet: Fleet, names: Iterable[str]) -> Group:
+    """The pool or label of a route with some clusters of a fleet as further members.
 
-    `waiting` is what is taken of each by what waits there. Where the fleet no longer has what the route names, no rules
-    count.
+    Where the fleet no longer has what the route names, those are the only ones.
     """
     group = group_of(route, fleet) or Group(definition=EVERY_CLUSTER, members=())
     candidates = {member.cluster for member in group.members}
-    others = (Member(cluster=name, weight=1) for name in fleet.clusters if name not in candidates)
-    every = replace(group, members=(*group.members, *others))
-    assessment = assess(every, fleet, workload, waiting, needs_room=True)
+    others = (Member(cluster=name, weight=1) for name in names if name in fleet.clusters and name not in candidates)
+    return replace(group, members=(*group.members, *others))
+
+
+def find_fits(group: Group, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> dict[str, Fit]:
+    """What the filters and the rules of a group make of each of its clusters.
+
+    `waiting` is what is taken of each by what waits there.
+    """
+    assessment = assess(group, fleet, workload, waiting, needs_room=True)
     return {
         candidate.cluster.name: _fit(candidate.cluster, workload, verdicts)
         for candidate, verdicts in zip(assessment.candidates, assessment.verdicts, strict=True)
@@ -124,14 +130,17 @@ def add_fits(
 ) -> tuple[list[JsonObject], list[JsonObject]]:
     """The clusters of an answer with when they could run the job, those that are no candidates in that order.
 
-    A candidate that the fleet no longer has stays as it is.
+    A candidate that the fleet no longer has stays as it is, and so do others that were not asked about, which are last.
     """
 
     def with_fit(entry: JsonObject) -> JsonObject:
         fit = fits.get(entry["cluster"])
         return entry if fit is None else {**entry, **fit.as_json()}
 
-    ordered = sorted(map(with_fit, others), key=lambda entry: (_ORDER.index(entry["could_run"]), entry["cluster"]))
+    def place(entry: JsonObject) -> tuple[int, str]:
+        return _ORDER.index(entry["could_run"]) if "could_run" in entry else len(_ORDER), entry["cluster"]
+
+    ordered = sorted(map(with_fit, others), key=place)
     return [with_fit(entry) for entry in candidates], ordered
 
 
