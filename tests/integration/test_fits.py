@@ -180,10 +180,10 @@ def test_for_one_cluster_only_that_and_the_candidates_are_read(
         assert others_of(answer)["busy"]["could_run"] == "later"
         assert "could_run" not in others_of(answer)["large"]
         assert answer["not_candidates"][0]["cluster"] == "busy"
-    assert set().union(*read) == {"small", "busy"}
+    assert set[str]().union(*read) == {"small", "busy"}
     both = place(fleet, why_not="busy", fleet=True)
     assert others_of(both)["large"]["could_run"] == "now"
-    assert {"large", "shut"} < set().union(*read)
+    assert {"large", "shut"} < set[str]().union(*read)
 
 
 def test_a_cluster_that_there_is_not_is_named_with_the_closest(fleet: FlaskClient) -> None:
