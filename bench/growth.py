@@ -110,8 +110,8 @@ def _sample_ids(database: str) -> tuple[str, ...]:
     return tuple("/".join(row) for row in rows)
 
 
-#: The number of a project and a cluster where nothing is leased: they have one in twenty of the stored ends, among all
-#: of which theirs are to be found, and none where nothing is stored.
+#: The number of a project and of a cluster where nothing is leased meanwhile. Each has one in twenty of the stored
+#: ends, so that its first page has to be found among the ends of the others.
 _OF_ENDS = 7
 _SCOPE = f"/{stock.project_name(0)}/{stock.DOMAINS[0]}"
 #: In this order: what is created and ended is then listed and read, where nothing else is stored.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +114,14 @@ class Memberships:
 
     def path(self, user: str, group: str, named: Iterable[str] = ()) -> tuple[str, ...]:
         """The groups by which a user is in a group, its own first, that group last; () where it is not."""
-        starts = sorted({*named, *self._of_user.get(user, ())})
+        return self._path(sorted({*named, *self._of_user.get(user, ())}), group)
+
+    def path_above(self, member: str, group: str) -> tuple[str, ...]:
+        """The groups by which a group is in another one, without itself, that one last; () where it is not."""
+        return self._path([member], group)[1:]
+
+    def _path(self, starts: Sequence[str], group: str) -> tuple[str, ...]:
+        """A shortest way from one of some groups up to a group, both included; () where there is none."""
         came_from = _reachable(starts, self._of_group)
         if group not in came_from:
             return ()

@@ -204,7 +204,10 @@ class ExplanationAnswer(Answer):
     ] = None
     refused: Annotated[
         bool | None,
-        Meta(description="Of `placements` with `fleet`: true where no candidate could ever run it; else that is 400."),
+        Meta(
+            description="Of `placements` with `fleet` or `why_not`: true where no candidate could ever run it; without "
+            "them that is 400."
+        ),
     ] = None
     why_not: Annotated[ClusterQuestionAnswer | None, Meta(description="Of the cluster that `why_not` asks about.")] = (
         None

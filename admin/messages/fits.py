@@ -25,9 +25,10 @@ class NonCandidateAnswer(Answer):
         str | None,
         one_of(*(could_run.value for could_run in CouldRun)),
         Meta(
-            description="With `fleet` or `why_not`, as of candidates too: when it could run the job if it were a "
-            "candidate. `later` where something keeps it from taking it now, `unknown` where nobody says how much it "
-            "has of `unknown_resources`, `never` where it is too small, has no place for it or lacks the plugin."
+            description="With `fleet`, as of candidates too, and of the cluster of `why_not`: when it could run the "
+            "job if it were a candidate. `later` where something keeps it from taking it now, `unknown` where nobody "
+            "says how much it has of `unknown_resources`, `never` where it is too small, has no place for it or lacks "
+            "the plugin."
         ),
     ] = None
     obstacles: Annotated[

@@ -165,7 +165,7 @@ class AllowingGrantAnswer(GrantAnswer):
     """A grant by which someone may do something."""
 
     through: Annotated[
-        list[str] | None, Meta(description="The groups by which the user has it, the user's own first.")
+        list[str] | None, Meta(description="The groups by which the user or group has it, the nearest first.")
     ] = None
 
 

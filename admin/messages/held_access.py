@@ -47,7 +47,7 @@ class HeldUseGrantAnswer(UseGrantAnswer):
     """A use grant that counts for someone."""
 
     through: Annotated[
-        list[str] | None, Meta(description="The groups by which the user has it, the user's own first.")
+        list[str] | None, Meta(description="The groups by which the user or group has it, the nearest first.")
     ] = None
     clusters: Annotated[list[str], Meta(description="That it covers now.")]
 

@@ -143,8 +143,8 @@ class _Readers:
                 "label": [label.definition for label in fleet.labels.values()],
             }[noun]
             # A cluster that only pools or labels name is not defined.
-            named = [each for each in definitions if each.source is not Source.NAMED and each.name > after]
-            return [_of_fleet(noun, definition) for definition in sorted(named, key=lambda each: each.name)[:limit]]
+            defined = {row.name: row for row in definitions if row.source is not Source.NAMED and row.name > after}
+            return [_of_fleet(noun, defined[name]) for name in sorted(defined)[:limit]]
 
         return read
 

@@ -83,7 +83,7 @@ def prepare(
             evaluation,
             run_plan.route,
             context.access.sees_fleet,
-            partial(able_elsewhere, effective, view.fleet, run_plan.workload),
+            partial(able_elsewhere, effective, view.fleet, run_plan.workload, usable),
         )
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
 

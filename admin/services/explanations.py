@@ -17,7 +17,15 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.fits import DecisionTime, Fit, FleetFits, add_fits, count_fits, describe_entry
+from admin.core.placement.fits import (
+    DecisionTime,
+    Fit,
+    FleetFits,
+    add_fits,
+    count_fits,
+    describe_entry,
+    without_obstacles,
+)
 from admin.core.placement.routes import describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
 from admin.core.placement.usable_clusters import usable_in_fleet
@@ -158,7 +166,7 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
     The cluster that an execution is at is told to everyone who may read it.
     """
     if not context.access.sees_fleet():
-        explanation = _without_pool_rules(explanation)
+        explanation = _without_obstacles(_without_pool_rules(explanation))
     if told is None:
         return explanation
     names = told | {explanation.cluster}
@@ -206,13 +214,13 @@ def with_why_not(
                 question = ClusterQuestion(cluster, is_candidate, bool(entry.get("chosen")), *text)
                 return replace(explanation, why_not=question)
     names = [entry["cluster"] for entry in (*explanation.candidates, *others)]
-    is_all_told = not explanation.untold_clusters and not explanation.unseen_clusters
-    if context.access.sees_fleet():  # who is told that there is the cluster, and no more of it here
+    sees_fleet = context.access.sees_fleet()
+    if sees_fleet:  # who is told that there is the cluster, and no more of it here
         if cluster in clusters:
             message = f"Cluster '{cluster}' is one that you may not use, and no more is told of it here."
             return replace(explanation, why_not=ClusterQuestion(cluster, None, False, message))
-        names, is_all_told = [*names, *clusters], True
-    raise row_not_found(context, connection if is_all_told else None, ClusterNotFound, "CLUSTER", cluster, names)
+        names = [*names, *clusters]
+    raise row_not_found(context, connection if sees_fleet else None, ClusterNotFound, "CLUSTER", cluster, names)
 
 
 def _without_pool_rules(explanation: Explanation) -> Explanation:
@@ -223,6 +231,13 @@ def _without_pool_rules(explanation: Explanation) -> Explanation:
         {key: value for key, value in candidate.items() if key != "values"} for candidate in explanation.candidates
     ]
     return replace(explanation, rules=None, candidates=candidates)
+
+
+def _without_obstacles(explanation: Explanation) -> Explanation:
+    """An explanation without why its clusters could not run the job now: their states, loads and sizes."""
+    candidates = list(map(without_obstacles, explanation.candidates))
+    others = list(map(without_obstacles, explanation.not_candidates or ()))
+    return replace(explanation, candidates=candidates, not_candidates=others)
 
 
 class _Standing(NamedTuple):
@@ -301,7 +316,7 @@ def explain(
         if why_not is None:
             return without_untold(context, explanation, told)
         workload = replace(workload_of(execution, rights), usable=usable)
-        fits = find_fleet_fits(context, connection, fleet_now, route, workload)
+        fits = find_fleet_fits(context, connection, fleet_now, route, workload, [why_not])
         explanation = without_untold(context, with_fits(explanation, fits), told)
         return with_why_not(context, connection, explanation, why_not, fleet_now.clusters)
 

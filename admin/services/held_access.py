@@ -45,10 +45,10 @@ class HeldAccess:
 
     grantee: Grantee
     message: str  #: all of it in a few sentences
-    groups: Sequence[str]  #: that the user is in, or that contain the group, itself included
+    groups: Sequence[str]  #: that the user is in, or that contain the group, without itself
     views: Sequence[GrantView]
     permissions: Mapping[str, Sequence[str]]  #: what each grant gives, by its name
-    paths: Mapping[str, Sequence[str]]  #: the groups by which the user is in each group that has a grant
+    paths: Mapping[str, Sequence[str]]  #: the groups by which it is in each group that has a grant, the nearest first
     uses: Sequence[HeldUse] | None  #: None where the caller may not see them
     is_closed: bool  #: whether clusters are only for those to whom their use is granted
     is_partial: bool  #: whether there may be more that the caller may not see
@@ -195,14 +195,12 @@ class _Holder:
         return sorted({name for path in self.paths(shown).values() for name in path})
 
     def paths(self, shown: Iterable[Grant | UseGrant]) -> dict[str, tuple[str, ...]]:
-        """The groups by which the user is in each group that has something, its own first."""
-        groups = {grant.grantee.name for grant in shown if grant.grantee.noun == GROUP} - {
-            self.grantee.name if self.grantee.noun == GROUP else ""
-        }
+        """The groups by which the user or group is in each group that has something, the nearest first."""
+        groups = {grant.grantee.name for grant in shown if grant.grantee.noun == GROUP}
+        memberships, own_name = self.rights.grants.memberships, self.grantee.name
         if self.grantee.noun == GROUP:
-            return {name: (name,) for name in groups}
-        path = self.rights.grants.memberships.path
-        return {name: path(self.grantee.name, name, self.named) for name in groups}
+            return {name: memberships.path_above(own_name, name) for name in groups - {own_name}}
+        return {name: memberships.path(own_name, name, self.named) for name in groups}
 
     def gives_everything(self, held: Iterable[Grant]) -> bool:
         """Whether some grants together allow everything."""

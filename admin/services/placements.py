@@ -88,10 +88,10 @@ def where_would(
         )
         explanation = _explain(context, connection, view, preparation, named, changes)
         if fleet or why_not is not None:
-            run_plan = preparation.run_plan
+            run_plan, names = preparation.run_plan, None if fleet or why_not is None else [why_not]
             usable = usable_in_fleet(view.rights(named).usable, run_plan.route, view.fleet)
             workload = replace(run_plan.workload, usable=usable)
-            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, workload)
+            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, workload, names)
             explanation = with_fits(explanation, fits)
         explanation = without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
         if why_not is not None:

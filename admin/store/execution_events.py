@@ -148,12 +148,12 @@ def starts(connection: Connection, ids: Iterable[int]) -> dict[int, list[Start]]
         and_(_event_columns.attempt.is_not(None), _event_columns.type != CONFIRMED),
     )
     query = select(*columns).where(_event_columns.execution_id.in_(list(ids)), is_start).order_by(_event_columns.id)
-    found: dict[int, list[Start]] = {}
+    starts_by_id: dict[int, list[Start]] = {}
     for id, kind, at, cluster, stored in connection.execute(query):
         native_at = None if stored is None else AttemptRecord.from_json(stored).started_at
         if kind == Phase.RUNNING.value or native_at is not None:
-            found.setdefault(id, []).append(Start(at, cluster, native_at))
-    return found
+            starts_by_id.setdefault(id, []).append(Start(at, cluster, native_at))
+    return starts_by_id
 
 
 def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:

@@ -507,6 +507,27 @@ def test_a_refusal_and_a_wait_name_no_cluster_that_the_creator_may_not_use(root:
     assert "secret" not in str(ada.explain("waits"))
 
 
+def test_a_refusal_names_another_place_only_if_the_creator_may_use_it(root: Person, ada: Person) -> None:
+    for name, cpu in (("little", "1"), ("wide", "8")):
+        root.do("POST", "clusters", {"cluster": {"name": name, "capacity": {"cpu": cpu}}})
+    root.pool("small", "little")
+    root.pool("large", "wide")
+    root.allow(pool="small", user="ada")
+    job = {**JOB, "resources": {"requests": {"cpu": "2"}}}
+
+    def remedy() -> str:
+        answer = ada.call("POST", "executions?dry_run=true", {**asked("e"), "spec": {"job": job, **in_pool("small")}})
+        message: str = refused(answer, 400, "no_cluster_large_enough")["message"]
+        return message.rpartition(" wanted. ")[2]
+
+    assert remedy() == "Ask for less."
+    root.allow(cluster="wide", user="ada")
+    assert remedy() == "Ask for less, or for pool 'large', which is able."
+    root.forbid("cluster:wide:user:ada")
+    root.allow(pool="large", user="ada")
+    assert remedy() == "Ask for less, or for pool 'large', which is able."
+
+
 @pytest.fixture
 def bob(app: Flask, root: Person) -> Person:
     """A viewer, who may use nothing."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import Connection
 
+from admin.core.fleet.clusters import Cluster
 from admin.services.context import Context
+from admin.store import execution_queue
 from tests.support.placing import (
     API,
     asked,
@@ -172,6 +177,29 @@ def test_why_not_a_candidate_tells_of_the_decision_and_of_now(fleet: FlaskClient
     assert since["why_not"]["then"] == decided["then"]
     assert since["why_not"]["message"].startswith("As of decision 1, made at ")
     assert since["why_not"]["message"].endswith(f": {decided['then']} It could run it now.")
+
+
+def test_for_one_cluster_only_that_and_the_candidates_are_read(
+    fleet: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created(fleet, "placed", **pool("gpu"))
+    read: list[set[str]] = []
+    taken_by_waiting = execution_queue.taken_by_waiting
+
+    def watched(connection: Connection, clusters: Mapping[str, Cluster], now: datetime) -> dict[str, dict[str, int]]:
+        read.append(set(clusters))
+        return taken_by_waiting(connection, clusters, now)
+
+    monkeypatch.setattr("admin.services.fits.execution_queue.taken_by_waiting", watched)
+    for answer in (explanation(fleet, "placed", "?why_not=busy"), place(fleet, why_not="busy")):
+        assert "could_run" in answer["candidates"][0]
+        assert others_of(answer)["busy"]["could_run"] == "later"
+        assert "could_run" not in others_of(answer)["large"]
+        assert answer["not_candidates"][0]["cluster"] == "busy"
+    assert set[str]().union(*read) == {"small", "busy"}
+    both = place(fleet, why_not="busy", fleet=True)
+    assert others_of(both)["large"]["could_run"] == "now"
+    assert {"large", "shut"} < set[str]().union(*read)
 
 
 def test_a_cluster_that_there_is_not_is_named_with_the_closest(fleet: FlaskClient) -> None:

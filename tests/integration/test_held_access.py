@@ -87,6 +87,15 @@ def test_what_a_group_may_do_over_all_scopes(make_app: MakeApp) -> None:
     assert names(answer) == [GRANTS[0], GRANTS[2]]
     assert [grant.get("through") for grant in answer["grants"]] == [["staff"], None]
     assert names(answer, "use_grants") == [USES[0], USES[2]]
+    define(api, "company", groups=["staff"])
+    give(api, role="viewer", group="company")
+    let_use(api, cluster="west", group="company")
+    answer = get(api, "access/held?group=ml")
+    assert answer["groups"] == ["company", "staff"]
+    assert [grant.get("through") for grant in answer["grants"]] == [["staff", "company"], ["staff"], None]
+    through = {use["name"]: use.get("through") for use in answer["use_grants"]}
+    assert through["cluster:west:group:company"] == ["staff", "company"]
+    assert get(api, "access/held?user=ana")["grants"][0]["through"] == ["ml", "staff", "company"]
 
 
 def test_with_a_scope_only_what_reaches_it_counts(make_app: MakeApp) -> None:

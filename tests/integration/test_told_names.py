@@ -34,6 +34,7 @@ from tests.support.placing import (
     PROJECT,
     asked,
     create,
+    get,
     label,
     new_project,
     ok,
@@ -45,6 +46,7 @@ from tests.support.placing import (
     refused,
     register_plan,
     register_workflow,
+    report,
     switch,
 )
 
@@ -58,6 +60,8 @@ PROPERTY = "durian"
 SECRET = (*CLUSTERS, *POOLS, *LABELS, ELSEWHERE, FLOW, PLAN, AUTHOR, WHY, PROPERTY)
 #: What settings that the caller may read say, and a pool that an execution of the caller asks for.
 OWN_POOL, RULED_POOL = "mistral", "levante"
+#: Stands in a question for where the execution `one` of the caller is.
+OWN_CLUSTER = "OWN-CLUSTER"
 WHERE = f"project={PROJECT}&domain={DOMAIN}"
 
 
@@ -217,6 +221,7 @@ QUESTIONS = [
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits?with_status=true", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/explanation", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/one/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/one/explanation?why_not={OWN_CLUSTER}", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/events", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/comparison?other_name=one", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/comparison?to={PROJECT}/{DOMAIN}/one", None),
@@ -237,6 +242,7 @@ QUESTIONS = [
     ("POST", "placements", asked("n", **pool(RULED_POOL))),
     ("POST", "placements", asked("n", **pool("zephy"))),
     ("POST", "placements", asked("n")),
+    ("POST", "placements", {**asked("n"), "fleet": True}),
     ("POST", "simulations", {"changes": [], "since": "1d", "project": PROJECT, "domain": DOMAIN}),
     ("GET", "executions/flytesnacks/development/on", None),
     ("GET", f"workflows/{PROJECT}/{DOMAIN}/tamarin/v1", None),
@@ -262,13 +268,14 @@ def test_no_answer_about_settings_and_placements_tells_what_the_caller_may_not_k
     admin: Told, caller: Told, method: str, path: str, body: Any
 ) -> None:
     known = {own_cluster(admin, name) for name in ("one", "sorted", "waits")}
-    answer = caller.call(method, path, body)
+    answer = caller.call(method, path.replace(OWN_CLUSTER, own_cluster(admin)), body)
     assert answer.status_code < 500, answer.get_data(as_text=True)
     assert set(secrets_in(answer)) <= known, answer.get_data(as_text=True)
 
 
 def test_the_same_questions_tell_the_names_to_an_administrator(admin: Told) -> None:
-    answers = [admin.call(method, path, body) for method, path, body in QUESTIONS if method == "GET"]
+    questions = [(method, path.replace(OWN_CLUSTER, own_cluster(admin)), body) for method, path, body in QUESTIONS]
+    answers = [admin.call(method, path, body) for method, path, body in questions if method == "GET"]
     told = {word for answer in answers for word in secrets_in(answer)}
     assert told >= {*CLUSTERS, POOLS[0], LABELS[0], ELSEWHERE, FLOW, PLAN, AUTHOR, WHY, PROPERTY}
 
@@ -475,6 +482,57 @@ def test_which_clusters_could_run_it_is_told_of_those_that_the_caller_may_see(ad
     assert (unseen.status_code, unknown.status_code) == (404, 404)
     messages = [(answer.json or {})["message"] for answer in (unseen, unknown)]
     assert messages[0].replace(name, "nobody") == messages[1]
+
+
+def test_why_a_cluster_could_not_run_it_now_is_told_to_who_may_read_the_fleet(make_app: MakeApp) -> None:
+    app = make_app(**SECTIONS, placement={"clusterUse": "closed"})
+    api, size = app.test_client(), {"cpu": "8", "memory": "8Gi"}
+    for name, free in (("busy", "0"), ("small", "8"), ("costly", "8"), ("bare", "8")):
+        has = {**size, "cpu": "1"} if name == "small" else {} if name == "bare" else size
+        put_cluster(api, name, capacity=has, properties={PROPERTY: 9 if name == "costly" else 1})
+        report(api, name, capacity=has, free={**has, "cpu": free} if free == "0" else has)
+        ok(api.post(f"{API}/use_grants", json={"use_grant": {"cluster": name, "project": PROJECT}}))
+    put_pool(api, OWN_POOL, ["busy"], **by_rules({"filter": f"{PROPERTY} < 5"}))
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"cpu": "8", "memory": "8Gi"}})
+    body = asked("n", job={**JOB, "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}, **pool(OWN_POOL))
+    caller = made_user(app, "local", "local", Scope(project=PROJECT))
+    viewer = made_user(app, "viewer", "editor", Scope(project=PROJECT))
+    told, untold = (ok(user.call("POST", "placements", {**body, "fleet": True})) for user in (viewer, caller))
+    others = {entry["cluster"]: entry for entry in untold["not_candidates"]}
+    could_run = {name: entry["could_run"] for name, entry in others.items()}
+    assert could_run == {"small": "never", "costly": "later", "bare": "unknown"}
+    for answer, is_told in ((told, True), (untold, False)):
+        entries = {entry["cluster"]: entry for entry in [*answer["candidates"], *answer["not_candidates"]]}
+        assert ["obstacles" in entries[name] for name in ("busy", "small", "costly")] == [is_told] * 3
+        assert ("unknown_resources" in entries["bare"]) is is_told
+    for name, sentence in (
+        ("small", "It could never run it."),
+        ("costly", "It could run it, though not now."),
+        ("bare", "Whether it could run it is not known."),
+    ):
+        question = ok(caller.call("POST", "placements", {**body, "why_not": name}))["why_not"]
+        assert question["message"].endswith(f". {sentence}")
+        question = ok(viewer.call("POST", "placements", {**body, "why_not": name}))["why_not"]
+        assert not question["message"].endswith(sentence)
+
+
+def test_who_deleted_a_cluster_is_told_to_who_may_read_the_fleet(make_app: MakeApp) -> None:
+    app = make_app(**SECTIONS, placement={"clusterUse": "closed"})
+    api = app.test_client()
+    for name in CLUSTERS[:2]:
+        put_cluster(api, name)
+    for name in (cluster["name"] for cluster in get(api, "clusters")["clusters"]):
+        ok(api.post(f"{API}/use_grants", json={"use_grant": {"cluster": name, "project": PROJECT}}))
+    ok(api.delete(f"{API}/clusters/{CLUSTERS[0]}?force=true", json={"message": WHY, "claimed_by": AUTHOR}))
+    caller = made_user(app, "local", "local", Scope(project=PROJECT))
+    viewer = made_user(app, "viewer", "editor", Scope(project=PROJECT))
+    answers = [
+        user.call("POST", "placements", {**asked("n"), "why_not": name})
+        for user, name in ((caller, CLUSTERS[0]), (caller, "nobody"), (viewer, CLUSTERS[0]))
+    ]
+    untold, unknown, told = (refused(answer, 404, "cluster_not_found")["message"] for answer in answers)
+    assert untold.replace(CLUSTERS[0], "nobody") == unknown
+    assert (WHY in told, WHY in untold) == (True, False)
 
 
 def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(

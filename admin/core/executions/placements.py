@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from admin.core.executions.effective_settings import EffectiveSettings
@@ -15,6 +16,7 @@ from admin.core.placement.obstacles import without_clusters
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
 from admin.core.placement.scores import asking_of
 from admin.core.problems import Problem, Refused, closest, did_you_mean, raise_problems, shorten
+from admin.core.use_grants import Usable
 
 
 def _by_anybody() -> bool:
@@ -83,20 +85,25 @@ def check_feasible(
         raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=f"{message} {remedy}"))
 
 
-def able_elsewhere(effective: EffectiveSettings, fleet: Fleet, workload: Workload) -> str:
+def able_elsewhere(effective: EffectiveSettings, fleet: Fleet, workload: Workload, usable: Usable | None = None) -> str:
     """A pool or cluster beside the route of a request that could take its job now: `pool 'large'`; "" without one.
 
-    Nothing where requests may not leave the settings.
+    `usable` is what its creator may use; None for everything. Nothing where requests may not leave the settings.
     """
     if effective.fence is not None:
         return ""
-    able = able_clusters(fleet, workload)
-    pools = (
-        f"pool '{name}'"
-        for name, group in sorted(fleet.pools.items())
-        if any(member.weight > 0 and member.cluster in able for member in group.members)
-    )
-    return next(pools, next((f"cluster '{name}'" for name in able), ""))
+    # What the creator may use by the route of the request says nothing of other routes.
+    able = able_clusters(fleet, replace(workload, usable=None))
+
+    def may_use(kind: RouteKind, name: str, cluster: str) -> bool:
+        by_name = None if usable is None else usable.by_name(kind, name)
+        return by_name is None or cluster in by_name.clusters
+
+    for name, group in sorted(fleet.pools.items()):
+        members = {member.cluster for member in group.members if member.weight > 0}
+        if any(may_use(RouteKind.POOL, name, cluster) for cluster in members.intersection(able)):
+            return f"pool '{name}'"
+    return next((f"cluster '{name}'" for name in able if may_use(RouteKind.CLUSTER, name, name)), "")
 
 
 def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:

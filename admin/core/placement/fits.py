@@ -80,17 +80,23 @@ class FleetFits(NamedTuple):
     candidates: FitCounts
 
 
-def find_fits(route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> dict[str, Fit]:
-    """What the filters and the rules of a route make of every cluster, as if each were a candidate of it.
+def with_members(route: Route, fleet: Fleet, names: Iterable[str]) -> Group:
+    """The pool or label of a route with some clusters of a fleet as further members.
 
-    `waiting` is what is taken of each by what waits there. Where the fleet no longer has what the route names, no rules
-    count.
+    Where the fleet no longer has what the route names, those are the only ones.
     """
     group = group_of(route, fleet) or Group(definition=EVERY_CLUSTER, members=())
     candidates = {member.cluster for member in group.members}
-    others = (Member(cluster=name, weight=1) for name in fleet.clusters if name not in candidates)
-    every = replace(group, members=(*group.members, *others))
-    assessment = assess(every, fleet, workload, waiting, needs_room=True)
+    others = (Member(cluster=name, weight=1) for name in names if name in fleet.clusters and name not in candidates)
+    return replace(group, members=(*group.members, *others))
+
+
+def find_fits(group: Group, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts]) -> dict[str, Fit]:
+    """What the filters and the rules of a group make of each of its clusters.
+
+    `waiting` is what is taken of each by what waits there.
+    """
+    assessment = assess(group, fleet, workload, waiting, needs_room=True)
     return {
         candidate.cluster.name: _fit(candidate.cluster, workload, verdicts)
         for candidate, verdicts in zip(assessment.candidates, assessment.verdicts, strict=True)
@@ -127,15 +133,23 @@ def add_fits(
 ) -> tuple[list[JsonObject], list[JsonObject]]:
     """The clusters of an answer with when they could run the job, those that are no candidates in that order.
 
-    A candidate that the fleet no longer has stays as it is.
+    A candidate that the fleet no longer has stays as it is, and so do others that were not asked about, which are last.
     """
 
     def with_fit(entry: JsonObject) -> JsonObject:
         fit = fits.get(entry["cluster"])
         return entry if fit is None else {**entry, **fit.as_json()}
 
-    ordered = sorted(map(with_fit, others), key=lambda entry: (_ORDER.index(entry["could_run"]), entry["cluster"]))
+    def place(entry: JsonObject) -> tuple[int, str]:
+        return _ORDER.index(entry["could_run"]) if "could_run" in entry else len(_ORDER), entry["cluster"]
+
+    ordered = sorted(map(with_fit, others), key=place)
     return [with_fit(entry) for entry in candidates], ordered
+
+
+def without_obstacles(entry: JsonObject) -> JsonObject:
+    """A cluster of an answer with when it could run the job, and not why."""
+    return {key: value for key, value in entry.items() if key not in ("obstacles", "unknown_resources")}
 
 
 def count_fits(candidates: Sequence[JsonObject], others: Sequence[JsonObject]) -> FleetFits:
@@ -186,18 +200,23 @@ def describe_entry(entry: JsonObject, *, is_candidate: bool, decided: DecisionTi
 
 
 def _describe_fit(entry: JsonObject, *, with_state: bool = False) -> str:
-    """Whether a cluster could run the job now, and with `with_state` also what keeps it from getting any work."""
+    """Whether a cluster could run the job now, and with `with_state` also what keeps it from getting any work.
+
+    Why not is said as far as that is told.
+    """
     if "could_run" not in entry:
         return "It is no longer in the fleet."
     told = () if with_state else _TOLD_OF_NON_CANDIDATES
     reasons = "; ".join(obstacle["reason"] for obstacle in entry.get("obstacles", ()) if obstacle["filter"] not in told)
+    because = f": {reasons}" if reasons else ""
     match CouldRun(entry["could_run"]):
         case CouldRun.NOW:
             return "It could run it now."
         case CouldRun.LATER:
-            return f"It could run it, though not now{f': {reasons}' if reasons else ''}."
+            return f"It could run it, though not now{because}."
         case CouldRun.UNKNOWN:
-            resources = " and ".join(entry["unknown_resources"])
-            return f"Whether it could run it is not known: nobody says how much {resources} it has."
+            resources = " and ".join(entry.get("unknown_resources", ()))
+            because = f": nobody says how much {resources} it has" if resources else ""
+            return f"Whether it could run it is not known{because}."
         case CouldRun.NEVER:
-            return f"It could never run it: {reasons}."
+            return f"It could never run it{because}."

@@ -51,6 +51,17 @@ def test_the_users_of_a_group_are_those_who_are_in_it(groups: list[UserGroup], n
     assert memberships.users_of(name) == {user for user in USERS if name in naive_groups(groups, user)}
 
 
+@given(groups_of_users(), st.sampled_from([*GROUPS, "absent"]), st.sampled_from([*GROUPS, "absent"]))
+def test_a_path_leads_from_a_group_to_one_that_contains_it(groups: list[UserGroup], member: str, name: str) -> None:
+    memberships = Memberships(groups)
+    path = memberships.path_above(member, name)
+    assert bool(path) == (name != member and name in memberships.groups_above([member]))
+    if path:
+        defined = {group.name: group for group in groups}
+        assert path[-1] == name
+        assert all(inner in defined[outer].groups for inner, outer in itertools.pairwise([member, *path]))
+
+
 @given(groups_of_users(), st.sampled_from(USERS), st.sampled_from([*GROUPS, "absent"]))
 def test_a_path_leads_from_a_user_to_a_group(groups: list[UserGroup], user: str, name: str) -> None:
     path = Memberships(groups).path(user, name)

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.placements import check_feasible, check_route
+from admin.core.executions.placements import able_elsewhere, check_feasible, check_route
 from admin.core.executions.plans import RunPlan
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import Decision, choose, evaluate
 from admin.core.problems import Refused
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.settings.scopes import Scope
+from admin.core.use_grants import EVERYTHING, Usable
 from tests.support.run_plans import SCOPE, label, pool, rules, run_plan
 from tests.support.small_fleets import group, small_fleet
 
@@ -177,3 +178,33 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused_without_the_names_of_cl
     assert reason == "No cluster of the fleet is able: 2 clusters you may not see. Ask for less."
     _, _, reason = refused(run_plan(job=job, request={"cluster": "a"}), fleet, sees_fleet=False)
     assert reason.startswith("Cluster 'a' ")
+
+
+# Another place
+
+
+SIZED = {"capacity": {"cpu": "8"}}
+SIZED_FLEET = small_fleet(
+    clusters={"little": SIZED, "wide": SIZED, "lone": SIZED},
+    pools={"first": group(["little"]), "second": group(["wide"]), "third": group({"lone": 0, "wide": 1})},
+    states={name: {"health": "ready"} for name in ("little", "wide", "lone")},
+)
+
+
+@pytest.mark.parametrize(
+    ("usable", "place"),
+    [
+        (None, "pool 'first'"),
+        (EVERYTHING, "pool 'first'"),
+        (Usable(frozenset()), ""),
+        (Usable(frozenset(), frozenset({"second"})), "pool 'second'"),
+        (Usable(frozenset({"wide"})), "pool 'second'"),
+        (Usable(frozenset({"lone"})), "cluster 'lone'"),
+        (Usable(frozenset(), frozenset({"second"}), within=frozenset({"lone"})), ""),
+        (Usable(frozenset(), is_everything=True, within=frozenset({"lone"})), "cluster 'lone'"),
+    ],
+    ids=str,
+)
+def test_another_place_is_one_that_the_creator_may_use(usable: Usable | None, place: str) -> None:
+    plan = run_plan()
+    assert able_elsewhere(plan.effective, SIZED_FLEET, plan.workload, usable) == place

@@ -49,10 +49,10 @@ def test_versions_are_in_the_order_that_one_expects(texts: list[str]) -> None:
         assert not is_at_least(version(lower), version(higher)), (lower, higher)
 
 
-@pytest.mark.parametrize(("one", "other"), EQUAL)
-def test_some_are_the_same(one: str, other: str) -> None:
-    assert is_at_least(version(one), version(other))
-    assert is_at_least(version(other), version(one))
+@pytest.mark.parametrize(("first", "second"), EQUAL)
+def test_some_are_the_same(first: str, second: str) -> None:
+    assert is_at_least(version(first), version(second))
+    assert is_at_least(version(second), version(first))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import JobParameters, Workload
-from admin.core.placement.fits import CouldRun, DecisionTime, FitCounts, add_fits, count_fits, describe_entry, find_fits
-from admin.core.placement.routes import RouteKind
+from admin.core.placement.fits import (
+    CouldRun,
+    DecisionTime,
+    Fit,
+    FitCounts,
+    add_fits,
+    count_fits,
+    describe_entry,
+    find_fits,
+    with_members,
+    without_obstacles,
+)
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.resources import Amounts
 from admin.core.use_grants import UsableClusters
 from tests.support.small_fleets import group, pool, reports, route, small_fleet
 
@@ -36,12 +50,20 @@ FLEET = small_fleet(
 )
 
 
+def fits_of(
+    route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts], names: Iterable[str] | None = None
+) -> dict[str, Fit]:
+    """What becomes of every cluster of a fleet, or of some and the candidates."""
+    group = with_members(route, fleet, fleet.clusters if names is None else names)
+    return find_fits(group, fleet, workload, waiting)
+
+
 def entry(name: str, **more: Any) -> dict[str, Any]:
     return {"cluster": name, "why_not": "is not in pool 'gpu' as defined", **more}
 
 
 def test_each_cluster_says_when_it_could_run_it_whether_or_not_it_is_a_candidate() -> None:
-    fits = find_fits(pool("gpu"), FLEET, JOB, {})
+    fits = fits_of(pool("gpu"), FLEET, JOB, {})
     assert fits.keys() == FLEET.clusters.keys()
     assert {name: fit.could_run.value for name, fit in fits.items()} == {
         "small": "never",
@@ -64,7 +86,7 @@ def test_each_cluster_says_when_it_could_run_it_whether_or_not_it_is_a_candidate
 
 def test_what_waits_at_a_cluster_takes_its_room() -> None:
     waiting = {"large": {"cpu": 60_000, "executions": 3}}
-    fit = find_fits(pool("gpu"), FLEET, JOB, waiting)["large"]
+    fit = fits_of(pool("gpu"), FLEET, JOB, waiting)["large"]
     assert (fit.could_run, [verdict.filter for verdict in fit.obstacles]) == (CouldRun.LATER, ["room"])
 
 
@@ -76,27 +98,27 @@ def test_the_rules_of_the_pool_count_for_clusters_outside_of_it() -> None:
         states=dict.fromkeys("abc", READY),
     )
     parameters = JobParameters(1, None, 0, "p", "d", "", "", {})
-    fits = find_fits(pool("gpu"), fleet, Workload(key="p/d/e", job=parameters), {})
+    fits = fits_of(pool("gpu"), fleet, Workload(key="p/d/e", job=parameters), {})
     assert {name: fit.could_run.value for name, fit in fits.items()} == {"a": "now", "b": "later", "c": "now"}
     assert fits["b"].obstacles[0].reason == "rule 1: cost < 5 is false, where cost is 9"
 
 
 def test_what_the_creator_may_not_use_and_a_missing_plugin_count() -> None:
     usable = UsableClusters(frozenset({"small"}))
-    fits = find_fits(pool("gpu"), FLEET, Workload(key="p/d/e", usable=usable, plugins=("ray",)), {})
+    fits = fits_of(pool("gpu"), FLEET, Workload(key="p/d/e", usable=usable, plugins=("ray",)), {})
     assert [verdict.reason for verdict in fits["large"].obstacles] == ["may not be used by its creator"]
     fleet = small_fleet(clusters={"a": {}, "b": {}}, states={"a": reports(plugins=["spark"]), "b": READY})
-    fits = find_fits(route(RouteKind.CLUSTER, "b"), fleet, Workload(key="p/d/e", plugins=("ray",)), {})
+    fits = fits_of(route(RouteKind.CLUSTER, "b"), fleet, Workload(key="p/d/e", plugins=("ray",)), {})
     assert (fits["a"].could_run, fits["b"].could_run) == (CouldRun.NEVER, CouldRun.NOW)
 
 
 def test_where_the_pool_is_gone_every_cluster_still_answers() -> None:
-    fits = find_fits(pool("gone"), FLEET, JOB, {})
+    fits = fits_of(pool("gone"), FLEET, JOB, {})
     assert fits["large"].could_run is CouldRun.NOW
 
 
 def test_those_that_could_run_it_stand_first_and_are_counted() -> None:
-    fits = find_fits(pool("gpu"), FLEET, JOB, {})
+    fits = fits_of(pool("gpu"), FLEET, JOB, {})
     others = [entry(name) for name in FLEET.clusters if name != "small"]
     candidates, ordered = add_fits([entry("small"), entry("sold")], others, fits)
     assert [cluster["cluster"] for cluster in ordered] == [
@@ -109,9 +131,29 @@ def test_those_that_could_run_it_stand_first_and_are_counted() -> None:
     assert counts.candidates == FitCounts(clusters=1, now=0, later=0, unknown=0, never=1)
 
 
+def test_of_some_clusters_those_and_the_candidates_are_asked_and_others_stand_last() -> None:
+    fits = fits_of(pool("gpu"), FLEET, JOB, {}, ["off", "sold"])
+    assert fits.keys() == {"small", "off"}
+    everything = fits_of(pool("gpu"), FLEET, JOB, {})
+    assert fits == {name: everything[name] for name in fits}
+    [small], others = add_fits([entry("small")], [entry(name) for name in ("large", "bare", "off")], fits)
+    assert small["could_run"] == "never"
+    assert [(other["cluster"], other.get("could_run")) for other in others] == [
+        ("off", "never"),
+        ("bare", None),
+        ("large", None),
+    ]
+
+
 def described(name: str) -> str:
-    _, [others] = add_fits([], [entry(name)], find_fits(pool("gpu"), FLEET, JOB, {}))
+    _, [others] = add_fits([], [entry(name)], fits_of(pool("gpu"), FLEET, JOB, {}))
     return describe_entry(others, is_candidate=False, decided=None).message
+
+
+def describe_untold(name: str) -> str:
+    """The same for who may not know why."""
+    _, [others] = add_fits([], [entry(name)], fits_of(pool("gpu"), FLEET, JOB, {}))
+    return describe_entry(without_obstacles(others), is_candidate=False, decided=None).message
 
 
 def test_one_cluster_is_told_in_a_sentence() -> None:
@@ -128,6 +170,12 @@ def test_one_cluster_is_told_in_a_sentence() -> None:
     assert describe_entry(candidate, is_candidate=True, decided=None).message == (
         "Cluster 'a' is a candidate, and is not chosen: able; drew 0.3 against 0.5."
     )
+    told = {name: describe_untold(name) for name in ("full", "bare", "off")}
+    assert told == {
+        "full": f"Cluster 'full' {start} It could run it, though not now.",
+        "bare": f"Cluster 'bare' {start} Whether it could run it is not known.",
+        "off": f"Cluster 'off' {start} It could never run it.",
+    }
     chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, decided=None)
     assert chosen.message == "Cluster 'a' is chosen."
 
