@@ -9,9 +9,11 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from admin.core.graph.jobspec_requests import request_in
 from admin.core.jobs.job import read_job
 from admin.core.jobs.jobspecs import jobspec_warnings, read_jobspec
-from admin.core.problems import Invalid
+from admin.core.jobs.jobspecs.groups import MOST_GROUPS, check_groups, group_of
+from admin.core.problems import Invalid, Problem
 
 FILES = Path(__file__).parents[3] / "data" / "jobspecs"
 PATH = ("spec", "jobspec")
@@ -356,6 +358,34 @@ def test_only_scheduled_groups_are_asked_for() -> None:
         for task in ({"command": ["a"]}, {"command": ["a"], "resources": "outer"}):
             document = {"version": 1, "resources": resources, "tasks": [task]}
             assert read(document) == {"command": ["a"], "resources": TWO_NODES}
+
+
+def test_more_groups_than_allowed_are_refused() -> None:
+    inner = {f"g{number}": NODE | {"schedule": False} for number in range(MOST_GROUPS - 1)}
+    task = {"command": ["a"], "resources": "outer"}
+    document = {"version": 1, "resources": {"outer": NODE, **inner}, "tasks": [task]}
+    assert read(document)["resources"]["nodes"] == 1
+    document["resources"] = {"outer": NODE, **inner, "h": NODE | {"schedule": False}}
+    reasons = {"resources": "has 101 groups, more than 100: leave out those that no task uses."}
+    assert refusals(document) == reasons
+    with pytest.raises(Invalid, match="has 101 groups"):
+        request_in(document)
+
+
+def test_each_group_is_looked_at_a_few_times_however_many_there_are() -> None:
+    looks: list[str] = []
+
+    class Group(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            looks.append(key)
+            return super().get(key, default)
+
+    groups = {f"g{number}": Group(NODE) for number in range(MOST_GROUPS)}
+    problems: list[Problem] = []
+    assert group_of({"resources": "g0"}, groups, ("task",), ("resources",), problems) == "g0"
+    check_groups(groups, "g0", ("resources",), problems)
+    assert len(problems) == MOST_GROUPS - 1
+    assert looks.count("schedule") <= 4 * MOST_GROUPS
 
 
 def test_attributes_of_a_group_win_over_those_of_the_jobspec() -> None:
