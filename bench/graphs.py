@@ -18,6 +18,7 @@ from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
 from admin.core.graph.memory import MemoryBackend
 from admin.core.graph.requests import ResourceRequest
+from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import Prune, summarize
 from bench import stock
 from bench.admins import API, admin_on, port_of
@@ -116,18 +117,17 @@ def _matches(graph: ClusterGraph) -> Iterator[Figure]:
 
 
 def _clusters() -> Iterator[Figure]:
-    backend = MemoryBackend()
+    backend, shapes = MemoryBackend(), Shapes()
     names: dict[str, list[str]] = {EQUAL: [], DIFFERENT: []}
     for number in range(CLUSTERS):
         for what, place in ((EQUAL, 0), (DIFFERENT, number)):
             document = cluster_document(3, 13)  # 43 vertices, and a socket's worth of cores
             document["graph"]["nodes"]["1"]["metadata"]["serial"] = place
             name = f"{what} {number}"
-            backend.put(name, read_description(document, shapes=backend.shapes))
+            backend.put(name, read_description(document, shapes=shapes))
             names[what].append(name)
     summaries = [
-        summarize(read_description(cluster_document(3, 1 + number % 30), shapes=backend.shapes))
-        for number in range(CLUSTERS)
+        summarize(read_description(cluster_document(3, 1 + number % 30), shapes=shapes)) for number in range(CLUSTERS)
     ]
     gc.collect()
     gc.freeze()

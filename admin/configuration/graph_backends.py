@@ -31,7 +31,7 @@ def backend_problems(name: str) -> Iterator[Problem]:
     try:
         points[name].load()
     except Exception as error:
-        yield Problem(field=_FIELD, reason=f"'{name}' cannot be loaded: {error}.")
+        yield Problem(field=_FIELD, reason=f"'{name}' cannot be loaded: {error}. Install it, or choose memory.")
 
 
 def find_backend(name: str) -> Factory:

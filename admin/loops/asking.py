@@ -25,6 +25,7 @@ class AskingLoop:
         self._interval = interval
         self._clock = clock
         self._next_look = self._next_schedule = 0.0
+        self._last_seen: dict[str, int] = {}
 
     def __call__(self) -> None:
         decide_due_rounds(self._context)
@@ -33,4 +34,4 @@ class AskingLoop:
             compare_promises(self._context)
         if self._clock() >= self._next_schedule:
             self._next_schedule = self._clock() + self._interval * _SCHEDULE_INTERVALS
-            schedule_rebalancing(self._context)
+            schedule_rebalancing(self._context, self._last_seen)

@@ -288,7 +288,7 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
                 continue
             evaluation = evaluate(route, fleet_now, workload, waiting)
             if evaluation.code == ASKING:
-                inquiries.append(Inquiry(execution.id, route, evaluation, execution.cluster))
+                inquiries.append(Inquiry(execution.id, route, evaluation, workload.requested, execution.cluster))
             elif execution.cluster is None:
                 changes.append((execution, choose(evaluation, workload.key)))
         open_rounds(context, connection, inquiries, now)
@@ -307,11 +307,13 @@ def _may_ask(execution: Execution, route: Route, workload: Workload, fleet_now: 
     return asking_of(group, workload.requested).better_by_seconds is not None
 
 
-def schedule_rebalancing(context: Context) -> int:
+def schedule_rebalancing(context: Context, last_seen: dict[str, int] | None = None) -> int:
     """Have those asked about again that wait in pools which rebalance since they were given to a cluster.
 
-    Returns how many executions that are.
+    Returns how many executions that are. `last_seen` is kept between calls: the id up to which each pool was looked at,
+    so that executions whose clusters cannot be asked now do not keep later ones from being looked at.
     """
+    last_seen = {} if last_seen is None else last_seen
     times: dict[int, datetime] = {}
     unasked: list[int] = []
     with context.database.reading() as connection:
@@ -322,10 +324,26 @@ def schedule_rebalancing(context: Context) -> int:
             better_by = timedelta(seconds=pool.asking.better_by_seconds)
             for id, decided_at in bid_rounds.unscheduled(connection, pool.name, _BATCH):
                 times[id] = max(now, decided_at + better_by)
-            unasked += bid_rounds.unasked(connection, pool.name, now - better_by, _BATCH)
+            after = last_seen.get(pool.name, 0)
+            ids = bid_rounds.unasked(connection, pool.name, now - better_by, after=after, most=_BATCH)
+            last_seen[pool.name] = ids[-1] if len(ids) == _BATCH else 0
+            unasked += _askable(context, connection, ids)
     if times:
         with context.database.writing() as connection:
             bid_rounds.schedule(connection, times)
-    if unasked:
-        ask_again(context, unasked)
+    for start in range(0, len(unasked), _BATCH):
+        ask_again(context, unasked[start : start + _BATCH])
     return len(times) + len(unasked)
+
+
+def _askable(context: Context, connection: Connection, ids: Sequence[int]) -> list[int]:
+    """Those of some executions whose clusters would be asked; looked at first because asking holds the clusters."""
+    if not ids:
+        return []
+    fleet_now, rights = current_fleet(context, connection), current_rights(context, connection)
+    askable = []
+    for execution in executions.get_many(connection, ids):
+        route, workload = route_of(execution), workload_of(execution, rights)
+        if _may_ask(execution, route, workload, fleet_now) and evaluate(route, fleet_now, workload, {}).code == ASKING:
+            askable.append(execution.id)
+    return askable

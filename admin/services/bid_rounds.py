@@ -15,7 +15,7 @@ from admin.core.placement.routes import Route
 from admin.core.placement.scores import asking_of
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.store import bid_rounds, bids, execution_queue, fleet
+from admin.store import bid_rounds, bids, fleet
 
 
 class Inquiry(NamedTuple):
@@ -24,7 +24,9 @@ class Inquiry(NamedTuple):
     execution_id: int
     route: Route
     evaluation: Evaluation  #: whose able clusters are asked
+    requested: RequestedStrategy | None  #: the strategy that its request asks for
     present: str | None = None  #: the cluster at which it waits meanwhile
+    is_new: bool = False  #: whether it was just created, so that there is no round of it
 
 
 def open_rounds(context: Context, connection: Connection, inquiries: Sequence[Inquiry], now: datetime) -> None:
@@ -36,19 +38,16 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     if not inquiries:
         return
     ids = [inquiry.execution_id for inquiry in inquiries]
-    bids.silence(connection, bid_rounds.withdraw(connection, ids, now), now)
-    requested = execution_queue.requested_strategies(connection, ids)
-    deadlines = {
-        inquiry.execution_id: _deadline_seconds(context, connection, inquiry.route, requested.get(inquiry.execution_id))
-        for inquiry in inquiries
-    }
+    older = [inquiry.execution_id for inquiry in inquiries if not inquiry.is_new]
+    if older:
+        bids.silence(connection, bid_rounds.withdraw(connection, older, now), now)
     rounds = bid_rounds.open_rounds(
         connection,
         [
             {
                 "execution_id": inquiry.execution_id,
                 "asked_at": now,
-                "deadline": now + timedelta(seconds=deadlines[inquiry.execution_id]),
+                "deadline": now + timedelta(seconds=_deadline_seconds(context, connection, inquiry)),
                 "present": inquiry.present,
             }
             for inquiry in inquiries
@@ -80,10 +79,8 @@ def _asked(inquiry: Inquiry) -> list[str]:
     return [evaluation.candidates[position].cluster.name for position in evaluation.able]
 
 
-def _deadline_seconds(
-    context: Context, connection: Connection, route: Route, requested: RequestedStrategy | None
-) -> float:
+def _deadline_seconds(context: Context, connection: Connection, inquiry: Inquiry) -> float:
     """How long clusters have for a bid: as the request says, else as the pool says, else as configured."""
-    group = group_of(route, current_fleet(context, connection))
-    seconds = None if group is None else asking_of(group, requested).deadline_seconds
+    group = group_of(inquiry.route, current_fleet(context, connection))
+    seconds = None if group is None else asking_of(group, inquiry.requested).deadline_seconds
     return context.settings.ask_deadline_seconds if seconds is None else seconds

@@ -249,7 +249,9 @@ def _ask(context: Context, connection: Connection, request: CreationRequest, pre
     """Ask the clusters of an execution that was just stored."""
     execution = executions.get(connection, request.id)
     assert execution is not None
-    inquiry = Inquiry(execution.id, preparation.run_plan.route, preparation.evaluation)
+    run_plan = preparation.run_plan
+    requested = run_plan.workload.requested
+    inquiry = Inquiry(execution.id, run_plan.route, preparation.evaluation, requested, is_new=True)
     open_rounds(context, connection, [inquiry], execution.created_at)
 
 

@@ -84,6 +84,7 @@ def prepare(
             run_plan.route,
             context.access.sees_fleet,
             partial(able_elsewhere, effective, view.fleet, run_plan.workload, usable),
+            asks=run_plan.workload.asks,
         )
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
 

@@ -378,7 +378,9 @@ def repeat_request(
             inputs |= value
         else:
             spec[field] = value
-    if "strategy" in changes:  # what belongs to the strategy that is replaced
+    strategy = first.spec.get("strategy")
+    if changes.get("strategy", strategy) != strategy:
+        # These fields belong to the strategy that is replaced.
         for field in ("rules", *REQUEST_FIELDS):
             if field not in changes:
                 spec.pop(field, None)

@@ -9,12 +9,14 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.spec import requested_strategy
+from admin.core.placement.candidates import RequestedStrategy
 from admin.core.placement.decisions import ASKING, Decision
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Actor
 from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
-from admin.store import decisions, execution_events, executions
+from admin.store import decisions, execution_events, execution_queue, executions
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
 from admin.store.executions import Execution, WaitingExecution
@@ -77,12 +79,26 @@ def store_decisions(context: Context, connection: Connection, new: Sequence[NewD
     decisions.add(connection, stored)
     executions.change_many(connection, changed)
     execution_events.add_events(connection, events)
-    asked = [
-        Inquiry(decided.execution.id, decided.route, decided.decision.evaluation)
-        for decided in new
-        if decided.decision.code == ASKING
+    asking = [decided for decided in new if decided.decision.code == ASKING]
+    requested = _requested_strategies(connection, [decided.execution for decided in asking])
+    inquiries = [
+        Inquiry(decided.execution.id, decided.route, decided.decision.evaluation, requested.get(decided.execution.id))
+        for decided in asking
     ]
-    open_rounds(context, connection, asked, now)
+    open_rounds(context, connection, inquiries, now)
+
+
+def _requested_strategies(
+    connection: Connection, asked: Sequence[Execution | WaitingExecution]
+) -> dict[int, RequestedStrategy | None]:
+    """The strategies that requests ask for; read only of executions that were loaded without their requests."""
+    requested = {
+        execution.id: requested_strategy(execution.request["spec"])
+        for execution in asked
+        if isinstance(execution, Execution)
+    }
+    waiting = [execution.id for execution in asked if execution.id not in requested]
+    return {**requested, **(execution_queue.requested_strategies(connection, waiting) if waiting else {})}
 
 
 def store_again(

@@ -124,7 +124,7 @@ class Simulator:
                 sees_fleet=self._context.access.sees_fleet,
             )
             evaluation = self._evaluate(run_plan, execution, rights.usable, digest)
-            check_feasible(evaluation, run_plan.route, self._context.access.sees_fleet)
+            check_feasible(evaluation, run_plan.route, self._context.access.sees_fleet, asks=run_plan.workload.asks)
         except (Invalid, RainbowError) as refusal:
             reason, message = reason_of(refusal)
             return SimulatedPlacement(cluster=None, reason=reason, message=message, refused=True)

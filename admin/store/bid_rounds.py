@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, text, update
 
+from admin.core.fleet.asking import ASK
 from admin.core.placement.rounds import RoundOutcome
 from admin.store.batches import update_all
 from admin.store.bid_tables import IS_DUE, IS_OPEN, bid_rounds, bids
 from admin.store.decisions import decisions
+from admin.store.execution_queue import REQUESTED_STRATEGY
 from admin.store.execution_tables import executions
 from admin.store.executions import UNLEASED
 
@@ -121,8 +123,11 @@ def unscheduled(connection: Connection, pool: str, most: int) -> list[tuple[int,
 _HAS_ROUND = exists().where(bid_rounds.c.execution_id == executions.c.id)
 
 
-def unasked(connection: Connection, pool: str, decided_before: datetime, most: int) -> list[int]:
-    """What waits in a pool for an agent since a time, and was given to its cluster by another strategy: its ids."""
+def unasked(connection: Connection, pool: str, decided_before: datetime, *, after: int, most: int) -> list[int]:
+    """What waits in a pool for an agent since a time, and was given to its cluster by another strategy: its ids.
+
+    What its own request has placed by another strategy is left out. The ids are those after one, in their order.
+    """
     query = (
         select(executions.c.id)
         .join(
@@ -131,12 +136,16 @@ def unasked(connection: Connection, pool: str, decided_before: datetime, most: i
         )
         .where(
             *UNLEASED,
-            executions.c.pool == pool,
+            # In a form that the index of pools does not match, which holds all that has ended.
+            func.coalesce(executions.c.pool, "") == pool,
             executions.c.cluster.is_not(None),
             decisions.c.decided_at <= decided_before,
             ~_HAS_ROUND,
+            or_(REQUESTED_STRATEGY.is_(None), REQUESTED_STRATEGY == ASK),
+            # Not by the primary key either, of all that there ever was.
+            executions.c.id + 0 > after,
         )
-        .order_by(executions.c.id)
+        .order_by(executions.c.id + 0)
         .limit(most)
     )
     return list(connection.execute(query).scalars())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, delete, exists, func, or_, select, text, update
 
+from admin.core.executions.attempts import RETRY
 from admin.core.json_text import JsonObject
 from admin.core.placement.bids import Bid, BidAnswer
 from admin.store.batches import insert_all, update_all
@@ -206,7 +207,7 @@ _HAS_RUN_SINCE = and_(
     executions.c.attempt - executions.c.unstarted > 1,
     exists().where(
         execution_events.c.execution_id == executions.c.id,
-        execution_events.c.type == "RETRY",
+        execution_events.c.type == RETRY,
         execution_events.c.at >= bid_rounds.c.decided_at,
     ),
 )

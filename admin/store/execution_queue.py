@@ -193,8 +193,10 @@ def unplaced(connection: Connection, reasons: Iterable[str], limit: int) -> list
 
 _SPEC = _columns.request["spec"]
 _STRATEGY_FIELDS = ("strategy", "rules", *REQUEST_FIELDS)
+#: The strategy that the request of an execution asks for; NULL where it asks for none.
+REQUESTED_STRATEGY = _SPEC["strategy"].as_string()
 _REQUESTED = select(_columns.id, *(_SPEC[field] for field in _STRATEGY_FIELDS)).where(
-    _columns.id.in_(bindparam("ids", expanding=True)), _SPEC["strategy"].as_string().is_not(None)
+    _columns.id.in_(bindparam("ids", expanding=True)), REQUESTED_STRATEGY.is_not(None)
 )
 
 

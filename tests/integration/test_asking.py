@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,24 +13,39 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select, update
 
 from admin.core.fleet.silence import Watch
 from admin.core.retention import Retention
 from admin.loops.asking import AskingLoop
+from admin.services import bid_decisions
 from admin.services.bid_decisions import decide_due_rounds, decide_rounds, schedule_rebalancing
 from admin.services.bid_records import compare_promises
 from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
-from admin.store import fleet
+from admin.store import execution_queue, fleet
 from admin.store.bid_tables import bid_rounds, bids
 from admin.store.decisions import decisions
+from admin.store.execution_tables import executions
 from admin.store.fleet_tables import cluster_events, moved_clusters
 from tests.support.agents import Clock, PlayedAgent, own_clock, played_agent
 from tests.support.apps import context_of
-from tests.support.placing import API, DOMAIN, asked, create, created, get, ok, pool, put_pool, refused, switch
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    asked,
+    create,
+    created,
+    get,
+    ok,
+    pool,
+    put_cluster,
+    put_pool,
+    refused,
+    switch,
+)
 from tests.support.small_fleets import group
 from tests.support.waiting import wait_until
 
@@ -616,6 +631,53 @@ def test_what_another_strategy_gave_to_a_cluster_is_asked_about_too(asker: MakeA
     assert test.explain("e")["because"].startswith(f"from {test.full('a')}, which will never run it, since another")
 
 
+def test_requests_with_another_strategy_keep_no_others_from_being_asked_about(
+    asker: MakeAsker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bid_decisions, "_BATCH", 2)
+    test = asker("a")
+    put_pool(test.api, test.pool, [test.full("a")], strategy="spill")
+    for name in ("e1", "e2", "e3"):
+        test.create(name, strategy="weighted")
+    test.create("f")
+    put_pool(test.api, test.pool, [test.full("a")], strategy="ask", rebalance="better-by 1m")
+    test.clock.advance(60)
+    assert schedule_rebalancing(test.context, {}) == 1
+    assert len(test.rounds("f")) == 1
+
+
+def test_what_has_no_agent_to_ask_is_looked_at_in_turn_and_holds_nothing(
+    asker: MakeAsker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bid_decisions, "_BATCH", 2)
+    test = asker("a")
+    expected = test.full("expected")
+    put_cluster(test.api, expected)
+    members = [test.full("a"), expected]
+    put_pool(test.api, test.pool, members, strategy="spill")
+    for name in ("e1", "e2", "e3"):
+        test.create(name)
+    with test.context.database.writing() as connection:
+        declined = update(executions).where(executions.c.project == test.project)
+        connection.execute(declined.values(avoid=[test.full("a")], cluster=expected))
+    test.create("f")
+    assert test.place("f")[0] == "a"
+    put_pool(test.api, test.pool, members, strategy="ask", rebalance="better-by 1m")
+    test.clock.advance(60)
+    batches: list[Sequence[int]] = []
+    ask_again = bid_decisions.ask_again
+
+    def note(context: Context, ids: Sequence[int]) -> None:
+        batches.append(ids)
+        ask_again(context, ids)
+
+    monkeypatch.setattr(bid_decisions, "ask_again", note)
+    last_seen: dict[str, int] = {}
+    assert [schedule_rebalancing(test.context, last_seen) for _ in range(4)] == [0, 1, 0, 0]
+    assert [len(ids) for ids in batches] == [1]
+    assert len(test.rounds("f")) == 1
+
+
 def test_an_explanation_says_that_clusters_are_asked_again_only_where_they_are(asker: MakeAsker) -> None:
     test = asker("a", rebalance="better-by 5m")
     test.create("e")
@@ -828,6 +890,27 @@ def test_a_request_that_asks_has_the_deadline_that_it_gives_or_the_configured_on
     assert test.explain("slow")["strategy_source"] == "request"
 
 
+def test_a_creation_that_asks_withdraws_no_rounds_and_reads_no_strategy_again(
+    asker: MakeAsker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = asker("a")
+    monkeypatch.delattr(execution_queue, "requested_strategies")
+    statements: list[str] = []
+
+    def note(_c: Any, _cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:
+        statements.append(statement)
+
+    engine = test.context.database.engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        test.create("e", strategy="ask", ask_deadline="5s")
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    assert [question["seconds"] for question in test.questions("a")] == [5.0]
+    assert any(statement.startswith("INSERT INTO bid_rounds") for statement in statements)
+    assert [statement for statement in statements if statement.startswith("UPDATE bid")] == []
+
+
 def test_a_request_gives_single_fields_over_those_of_its_pool(asker: MakeAsker) -> None:
     test = asker("a", "b", ask_deadline="20s", choose_by="cheapest")
     test.create("as-the-pool", strategy="ask")
@@ -859,8 +942,8 @@ def test_what_is_placed_by_another_strategy_is_not_asked_about_where_the_pool_re
     test = asker("a", "b", rebalance="better-by 1m")
     test.create("e", strategy="weighted")
     assert test.place("e")[2] == "ASSIGNED"
-    schedule_rebalancing(test.context)
     test.pass_time(120)
+    assert (schedule_rebalancing(test.context), schedule_rebalancing(test.context)) == (0, 0)
     assert test.rounds("e") == []
     assert test.questions("a") + test.questions("b") == []
 
@@ -894,5 +977,8 @@ def test_a_relaunch_by_another_strategy_leaves_out_what_was_said_of_asking(asker
         )
     )
     assert again["execution"]["spec"]["ask_deadline"] == "7s"
+    kept = {"id": id_, "name": "h", "strategy": "ask", "choose_by": "cheapest"}
+    spec = ok(test.api.post(f"{API}/executions/relaunch", json=kept))["execution"]["spec"]
+    assert (spec["ask_deadline"], spec["choose_by"]) == ("5s", "cheapest")
     again = ok(test.api.post(f"{API}/executions/relaunch", json={"id": id_, "name": "g", "strategy": "spill"}))
     assert "ask_deadline" not in again["execution"]["spec"]

@@ -195,8 +195,9 @@ def test_examples_match_as_documented_every_time(red: FlaskClient, name: str) ->
     report_example_state(red)
     for more in ({}, BY_PRICE):
         body = asked("x", **jobspec(name), **pool("red"), **more)
-        statuses = {red.post(f"{API}/placements", json=body).status_code for _ in range(20)}
-        assert statuses == {200 if JOBSPECS[name] else 400}
+        answers = [red.post(f"{API}/placements", json=body) for _ in range(20)]
+        outcome = (200, None) if JOBSPECS[name] else (400, "no_cluster_large_enough")
+        assert {(answer.status_code, answer.get_json().get("error")) for answer in answers} == {outcome}
 
 
 def nested(*levels: tuple[str, int], **innermost: Any) -> dict[str, Any]:
@@ -247,6 +248,10 @@ def test_the_number_that_was_taken_of_a_range_is_said(red: FlaskClient) -> None:
 def test_a_refusal_says_where_the_job_fits(red: FlaskClient) -> None:
     message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
     assert message.endswith("largest node has 12. Ask for less.")
+    requires = [{"name": "io", "field": "type", "match": "none-such"}]
+    for spec in (job("1", requires), nested(("node", 1), ("core", 1), requires=requires)):
+        message = refused(create(red, "x", **spec, **pool("red")), 400, "no_cluster_large_enough")["message"]
+        assert message.endswith(". Ask for less or require less.")
     describe(red, "wide", pooled(1, 16))
     message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
     assert message.endswith("Ask for less, or for cluster 'wide', which is able.")

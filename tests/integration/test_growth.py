@@ -25,6 +25,7 @@ from admin.store import (
     activations,
     active_plans,
     attributes,
+    bid_rounds,
     cluster_events,
     decisions,
     derived_fields,
@@ -75,10 +76,10 @@ def clusters(*numbers: int) -> Mapping[str, Cluster]:
 
 
 #: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none, and
-#: of trails there is one here, and of attributes none.
+#: of trails there is one here, of rounds and attributes none.
 READS_ALL = re.compile(
     r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))"
-    r"|Seq Scan(?! on (trails|attributes))"
+    r"|Seq Scan(?! on (trails|attributes|bid_rounds))"
 )
 SORTS = re.compile(r"TEMP B-TREE|(^|-> +)Sort  \(", re.MULTILINE)
 
@@ -363,6 +364,7 @@ COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
         lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20)), NOW),
         ("unfinished", "offered", "phase"),
     ),
+    "unasked": (lambda c: bid_rounds.unasked(c, "batch", NOW, after=0, most=20), ("offered",)),
     "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),
     "leases": (lambda c: executions.leases_by_cluster(c), ("held", "unfinished")),
     "leased": (lambda c: executions.count_leased(c, ["cluster-1"], [("pool", "gpu")]), ("held",)),

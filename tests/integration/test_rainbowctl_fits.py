@@ -140,7 +140,10 @@ def test_where_every_cluster_is_a_candidate_they_are_counted_once(fleet: Rainbow
 def test_why_not_one_cluster_is_said_first(fleet: Rainbowctl) -> None:
     fleet(f"create execution placed {HERE} --clusterPool trees --cpu 1 --memory 1Gi -- true")
     for line, sentence in (
-        (f"place e {HERE} --clusterPool trees --cpu 1 --memory 1Gi --whyNot oak -- true", "oak' is not a candidate: is"),
+        (
+            f"place e {HERE} --clusterPool trees --cpu 1 --memory 1Gi --whyNot oak -- true",
+            "oak' is not a candidate: is",
+        ),
         (f"explain execution placed {HERE} --whyNot oak", "oak' was not a candidate. As the fleet is now: is"),
     ):
         text = re.sub(r"\s+", " ", fleet(line).partition("\n\n")[0] + fleet(line).partition("\n\n")[2])

@@ -18,6 +18,8 @@ from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
+#: The type of the event, and the reason, of an attempt that another one follows.
+RETRY = "RETRY"
 #: The reason of an execution that presumably still runs, at a cluster that is silent.
 CLUSTER_SILENT = "CLUSTER_SILENT"
 
@@ -309,10 +311,10 @@ def _retry(
         "queue_deadline": queue_deadline(execution.content["quality_of_service"], now + timedelta(seconds=wait)),
         "started_at": None,
         **NOT_ABORTED,
-        **({"reason": "RETRY"} if stays and not is_lost else {"cluster": None, "reason": UNDECIDED}),
+        **({"reason": RETRY} if stays and not is_lost else {"cluster": None, "reason": UNDECIDED}),
         "reason_message": message,
     }
-    return Change(kind="RETRY", values=values, attempt=record)
+    return Change(kind=RETRY, values=values, attempt=record)
 
 
 def requeue(execution: AttemptState, message: str, *, stays: bool, declined: bool = False) -> Change:

@@ -8,6 +8,8 @@ from functools import partial
 
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.fleet.fleet import Fleet, Group
+from admin.core.graph.request_texts import read_request
+from admin.core.graph.requests import has_requirements
 from admin.core.placement.candidates import RequestedStrategy, Workload, group_of
 from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.placement.decisions import Evaluation
@@ -69,10 +71,13 @@ def check_feasible(
     route: Route,
     sees_fleet: Callable[[], bool] = _by_anybody,
     able_elsewhere: Callable[[], str] = str,
+    *,
+    asks: str | None = None,
 ) -> None:
     """Refuse a job that no cluster of its route could ever run, without the names that who asks may not know.
 
-    `able_elsewhere` names a place that is able, if there is one; only who sees the fleet is told.
+    `able_elsewhere` names a place that is able, if there is one; only who sees the fleet is told. `asks` is what
+    the job asks of a graph.
     """
     if not evaluation.is_feasible:
         message, place = evaluation.message, ""
@@ -81,7 +86,8 @@ def check_feasible(
         else:
             names = {candidate.cluster.name for candidate in evaluation.candidates}
             message = without_clusters(message, names - {route.name}, "see")
-        remedy = f"Ask for less, or for {place}, which is able." if place else "Ask for less."
+        less = "Ask for less or require less" if asks and has_requirements(read_request(asks)) else "Ask for less"
+        remedy = f"{less}, or for {place}, which is able." if place else f"{less}."
         raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=f"{message} {remedy}"))
 
 

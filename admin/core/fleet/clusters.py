@@ -196,6 +196,11 @@ class Cluster:
         return self.health is Health.EXPECTED
 
     @property
+    def awaits_agent(self) -> bool:
+        """Whether it is expected and admitted, so that only an agent is missing for it to take work."""
+        return self.is_expected and self.state.admitted
+
+    @property
     def unseen(self) -> str:
         """What no agent of a cluster that is expected has: ever been seen, or since the cluster was deleted."""
         return "has been seen since it was deleted" if self.state.was_deleted else "has ever been seen"

@@ -18,13 +18,12 @@ from admin.core.jobs.jobspecs.documents import (
     without_unsupported,
 )
 from admin.core.jobs.jobspecs.groups import group_of, resource_of
-from admin.core.jobs.jobspecs.slots import INNER_LEVELS, OUTER_LEVELS
+from admin.core.jobs.jobspecs.slots import GROUP_REMEDIES, INNER_LEVELS, OUTER_LEVELS
 from admin.core.problems import Path, Problem, add_problem, dotted, quoted, raise_problems, shorten, unknown_problem
 
 _SLOT = "slot"
 _AMOUNTS = tuple(GRAPH_TYPES.values())
 _FIELDS = ("type", "count", "replicas", "unit", "with", "label", "exclusive", "requires")
-_REMEDIES = dict.fromkeys(("attributes", "schedule"), "it belongs to a group as a whole")
 MOST_LEVELS = 16
 
 
@@ -87,7 +86,7 @@ def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 
     """A resource with what is inside it; None where something is wrong, which is then a problem."""
     before = len(problems)
     fields = read_mapping(resource, path, problems)
-    fields = without_unsupported(fields, _REMEDIES, path, problems, harmless={"schedule": True})
+    fields = without_unsupported(fields, GROUP_REMEDIES, path, problems, harmless={"schedule": True})
     fields = read_fields(fields, _FIELDS, path, problems)
     type_ = fields.get("type")
     if not isinstance(type_, str) or not TYPE.fullmatch(type_):

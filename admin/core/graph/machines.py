@@ -10,7 +10,7 @@ from admin.core.graph.graphs import Amounts, ClusterGraph
 from admin.core.graph.job_requests import GRAPH_TYPES
 from admin.core.graph.request_texts import read_request
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.summaries import Summary
+from admin.core.graph.summaries import Summary, describe_shortages
 from admin.core.graph.units import MEASURED
 
 #: Requests whose answers are kept.
@@ -106,5 +106,4 @@ class Machines:
 
     def _missing(self, asks: str, digest: str) -> str:
         shortages = self._backend.explain(read_request(asks), digest)
-        missing = ", and ".join(dict.fromkeys(map(str, shortages[:_MOST_NAMED])))
-        return missing.replace("; ", ", ")  # which stands between the clusters of a message
+        return describe_shortages(shortages[:_MOST_NAMED])

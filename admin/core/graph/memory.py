@@ -13,7 +13,6 @@ from admin.core.graph.graphs import Amounts, ClusterGraph
 from admin.core.graph.matching import Matcher
 from admin.core.graph.packing import pack
 from admin.core.graph.requests import ResourceRequest
-from admin.core.graph.shapes import Shapes
 from admin.core.graph.shortages import explain
 from admin.core.graph.summaries import Prune, Shortage, Summary, summarize
 
@@ -28,9 +27,8 @@ class _Kept(NamedTuple):
 
 @dataclass
 class MemoryBackend:
-    """Graphs in memory; equal parts of all of them are kept once."""
+    """Graphs in memory."""
 
-    shapes: Shapes = field(default_factory=Shapes)
     most_steps: int = MOST_STEPS
     _kept: dict[str, _Kept] = field(default_factory=dict)
 
@@ -98,11 +96,14 @@ class MemoryFreeGraph:
     def _leave(self, requests: Mapping[ResourceRequest, int]) -> ClusterGraph | None:
         """What requests leave of what is free; None where no place was found for all of them together."""
         key = frozenset(requests.items())
-        if key not in self._left:
-            if len(self._left) >= _MOST_KEPT:
-                self._left = {frozenset(): self._free}
-            self._left[key] = self._found(Counter(requests))
-        return self._left[key]
+        kept = self._left  # another thread may put an empty one in its place
+        if key in kept:
+            return kept[key]
+        left = self._found(Counter(requests))
+        if len(kept) >= _MOST_KEPT:
+            kept = self._left = {frozenset(): self._free}
+        kept[key] = left
+        return left
 
     def _found(self, requests: Counter[ResourceRequest]) -> ClusterGraph | None:
         # Jobs come one by one: most often a place for all but one of them is known.

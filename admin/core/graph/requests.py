@@ -107,3 +107,17 @@ def types_in(needs: Iterable[Need]) -> Iterator[str]:
             yield resource.type
         if not isinstance(resource, Unit):
             yield from types_in(resource.contents)
+
+
+def has_requirements(request: ResourceRequest) -> bool:
+    """Whether a request has requirements beside amounts, at any depth."""
+    if request.spread is not None and (request.spread.requires or _any_requires(request.spread.contents)):
+        return True
+    return _any_requires(request.needs)
+
+
+def _any_requires(needs: Iterable[Need]) -> bool:
+    return any(
+        resource.requires or (not isinstance(resource, Unit) and _any_requires(resource.contents))
+        for resource, _ in needs
+    )

@@ -8,6 +8,7 @@ from typing import Any
 from admin.core.graph.job_requests import GRAPH_TYPES
 from admin.core.graph.machines import Machine
 from admin.core.graph.request_texts import read_request
+from admin.core.graph.summaries import describe_shortages
 from admin.core.resources import parse_capacity
 
 #: Counts of jobs, by what they ask for.
@@ -40,7 +41,7 @@ class Room:
         """What is missing for a job beside others that have been assigned; "" where it has a place."""
         beside = {read_request(other): count for other, count in asked.items()}
         shortages = self._free.shortages(read_request(asks), beside)
-        return ", and ".join(dict.fromkeys(map(str, shortages[:_MOST_NAMED]))).replace("; ", ", ")
+        return describe_shortages(shortages[:_MOST_NAMED])
 
 
 def _free(node: Mapping[str, Any]) -> dict[str, int]:

@@ -48,6 +48,11 @@ class Shortage(NamedTuple):
         return f"{needs} on one {self.inside}, largest {self.inside} has {has}"
 
 
+def describe_shortages(shortages: Iterable[Shortage]) -> str:
+    """What is missing, as a part of a message in which a semicolon stands between clusters."""
+    return ", and ".join(dict.fromkeys(map(str, shortages))).replace("; ", ", ")
+
+
 def summarize(graph: ClusterGraph) -> Summary:
     """The counts of a graph; of one of which something is taken, those of what is free."""
     root = graph.root

@@ -106,7 +106,7 @@ def find_fits(group: Group, fleet: Fleet, workload: Workload, waiting: Mapping[s
 def _fit(cluster: Cluster, workload: Workload, verdicts: Iterable[Verdict]) -> Fit:
     # An expected cluster takes nothing before its agent is there, whether or not another one could run the job.
     obstacles = [verdict for verdict in verdicts if not verdict.passed and verdict.filter != EXPECTED.name]
-    if cluster.is_expected and cluster.state.admitted:
+    if cluster.awaits_agent:
         obstacles.insert(0, Verdict(EXPECTED.name, False, describe_expected(cluster)))
     if any(verdict.filter in _LASTING for verdict in obstacles):
         # How much of it is taken does not matter.

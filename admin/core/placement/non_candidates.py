@@ -57,8 +57,7 @@ def render_non_candidates(
         if name not in candidates:
             switches = list(_switches(cluster, states.get(name, {})))
             absence, by = _absence(route, name, history, is_member=name in members, is_gone=group is None)
-            is_expected = cluster.is_expected and cluster.state.admitted
-            unseen = [(describe_expected(cluster), None)] if is_expected else []
+            unseen = [(describe_expected(cluster), None)] if cluster.awaits_agent else []
             forbidden = [(usable.reason, None)] if usable is not None and name not in usable.clusters else []
             reasons = [*switches, *forbidden, (absence, by), *unseen]
             origin = next((provenance for _, provenance in reasons if provenance is not None), None)

@@ -17,9 +17,9 @@ _COUNT = Integer(minimum=1, maximum=10**9)
 _FIELDS = ("min", "max", "operator", "operand")
 _OPERATORS = ("+", "*", "^")
 _SHORT_FORM = re.compile(
-    r"(?P<min>[0-9]{1,10})(?:-(?P<max>[0-9]{1,10})|\+)(?::(?P<operand>[0-9]{1,10})(?::(?P<operator>.))?)?"
+    r"(?P<min>[0-9]{1,18})(?:-(?P<max>[0-9]{1,18})|\+)(?::(?P<operand>[0-9]{1,18})(?::(?P<operator>.))?)?"
 )
-_LIST = re.compile(r"[0-9]{1,10}(-[0-9]{1,10})?(,[0-9]{1,10}(-[0-9]{1,10})?)*")
+_LIST = re.compile(r"[0-9]{1,18}(-[0-9]{1,18})?(,[0-9]{1,18}(-[0-9]{1,18})?)*")
 #: The fields of the resources of a jobspec that are counts.
 _COUNTS = ("count", "replicas")
 
@@ -60,9 +60,12 @@ def read_range(value: Mapping[Any, Any] | str, path: Path, problems: list[Proble
 def _read_text(text: str, path: Path, problems: list[Problem]) -> CountRange | None:
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if _LIST.fullmatch(inner):
-        spans = [[int(number) for number in span.split("-")] for span in inner.split(",")]
-        if any(span != sorted(span) or not 0 < span[0] <= 10**9 for span in spans):
-            add_problem(problems, path, f"{quoted(text)} has a number below 1, or a span that ends before it begins.")
+        before = len(problems)
+        spans = [[_COUNT.read(int(number), path, problems) for number in span.split("-")] for span in inner.split(",")]
+        if len(problems) > before:
+            return None
+        if any(span != sorted(span) for span in spans):
+            add_problem(problems, path, f"{quoted(text)} has a span that ends before it begins.")
             return None
         least, most = min(span[0] for span in spans), max(span[-1] for span in spans)
         if len(spans) > 1:
@@ -117,14 +120,19 @@ def ranges_in(jobspec: Mapping[str, Any]) -> Iterator[tuple[Path, CountRange]]:
     """The ranges of which a jobspec that was read leaves a choice, each with its field."""
     for name in ("nodes", "tasks"):
         yield from _range_at(jobspec.get(name), (name,))
-    yield from _ranges_below(jobspec.get("resources"), ("resources",))
+    yield from _ranges_of_all(jobspec.get("resources"), ("resources",))
 
 
-def _ranges_below(value: Any, path: Path) -> Iterator[tuple[Path, CountRange]]:
-    entries = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in entries:
-        where = (*path, shorten(key))
-        yield from _range_at(item, where) if key in _COUNTS else _ranges_below(item, where)
+def _ranges_of_all(resources: Any, path: Path) -> Iterator[tuple[Path, CountRange]]:
+    """The ranges of a list of resources, or of named groups."""
+    named = resources if isinstance(resources, Mapping) else {}
+    entries = enumerate(resources) if isinstance(resources, list) else named.items()
+    for key, resource in entries:
+        if isinstance(resource, Mapping):
+            where = (*path, shorten(key))
+            for name in _COUNTS:
+                yield from _range_at(resource.get(name), (*where, name))
+            yield from _ranges_of_all(resource.get("with"), (*where, "with"))
 
 
 def _range_at(value: Any, path: Path) -> Iterator[tuple[Path, CountRange]]:

@@ -98,9 +98,10 @@ def _read_per_resource(attributes: Any, slots: FluxSlots, tasks: int, path: Path
         return number * slots.nodes
     if type_ == "core" and "cpu" in slots.amounts:
         return number * slots.count * slots.amounts["cpu"].number
-    reason = (
-        f"so many tasks per {shorten(type_)} are not known from the resources: give a number of nodes, or remove it."
-    )
+    reason = "is missing: give node or core."
+    if "type" in fields:
+        unknown = f"so many tasks per {shorten(type_)} are not known from the resources"
+        reason = f"{unknown}: give a number of nodes, or remove it."
     add_problem(problems, (*path, "type"), reason)
     return tasks
 

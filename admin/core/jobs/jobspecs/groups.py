@@ -14,6 +14,7 @@ from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shor
 
 #: What a group says as a whole, beside what it consists of.
 _OF_A_GROUP = ("schedule", "attributes")
+MOST_GROUPS = 100
 
 
 def resource_of(group: Any) -> Any:
@@ -32,8 +33,12 @@ def group_of(
     task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, groups_path: Path, problems: list[Problem]
 ) -> str | None:
     """The name of the resource group that the task uses; one that alone is asked for need not be named."""
+    if len(groups) > MOST_GROUPS:
+        reason = f"has {len(groups)} groups, more than {MOST_GROUPS}: leave out those that no task uses."
+        add_problem(problems, groups_path, reason)
+        return None
+    asked = _asked_for(groups)
     if "resources" not in task:
-        asked = [name for name in groups if _is_asked_for(name, groups)]
         if len(asked) > 1:
             listed = ", ".join(shorten(name) for name in sorted(asked)[:12])
             add_problem(problems, path, f"is missing: name one of {listed}.")
@@ -45,7 +50,7 @@ def group_of(
         add_problem(problems, path, f"{quoted(name)} is not the name of a resource group.")
     elif name not in groups:
         problems.append(unknown_problem(dotted(path), "resource group", name, groups))
-    elif not _is_asked_for(name, groups):
+    elif name not in asked:
         reason = "is not true, but the task uses this group: give true, or let the task use a group that is scheduled."
         add_problem(problems, (*groups_path, shorten(name), "schedule"), reason)
     else:
@@ -55,17 +60,20 @@ def group_of(
 
 def check_groups(groups: Mapping[str, Any], used: str, path: Path, problems: list[Problem]) -> None:
     """Report what is wrong with the groups beside the one that is used: each must be right, and not asked for."""
+    asked = _asked_for(groups)
     for name, group in groups.items():
         where = (*path, shorten(name))
         if isinstance(group, Mapping) and not isinstance(group.get("schedule", True), bool):
             reason = f"{quoted(group['schedule'])} is neither true nor false."
             add_problem(problems, (*where, "schedule"), reason)
-        elif name != used and _is_asked_for(name, groups):
+        elif name != used and name in asked:
             add_problem(problems, where, "is used by no task: remove it, or give it schedule false.")
         elif name != used:
             GroupSlots(problems).read(resource_of(group), where)
 
 
-def _is_asked_for(name: str, groups: Mapping[str, Any]) -> bool:
-    says = {key: group.get("schedule") for key, group in groups.items() if isinstance(group, Mapping)}
-    return says.get(name) is True if True in says.values() else says.get(name) is not False
+def _asked_for(groups: Mapping[str, Any]) -> list[str]:
+    """The names of the groups that are asked for, in their order."""
+    schedules = {name: group.get("schedule") if isinstance(group, Mapping) else None for name, group in groups.items()}
+    scheduled = [name for name, schedule in schedules.items() if schedule is True]
+    return scheduled or [name for name, schedule in schedules.items() if schedule is not False]

@@ -25,6 +25,8 @@ _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemer
 _TYPES = ("node", "slot", *_AMOUNTS)
 #: Levels around nodes and inside them: engines choose nodes alone, the cluster's graph is asked for the rest.
 OUTER_LEVELS, INNER_LEVELS = ("cluster", "rack"), ("socket",)
+#: What to do with fields of a group that stand on a resource inside it.
+GROUP_REMEDIES = dict.fromkeys(("attributes", "schedule"), "it belongs to a group as a whole")
 _MEASURED = ("memory", "ephemeral_storage")
 _FIELDS = ("type", "count", "unit", "with", "label", "exclusive")
 
@@ -233,7 +235,7 @@ class GroupSlots(Slots):
     def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
         resource = without_unsupported(
             read_mapping(resource, path, self.problems),
-            {"attributes": "it belongs to a group as a whole", "schedule": "it belongs to a group as a whole"},
+            GROUP_REMEDIES,
             path,
             self.problems,
             harmless={"schedule": True},

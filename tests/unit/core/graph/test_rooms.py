@@ -8,7 +8,7 @@ from admin.core.graph.descriptions import read_description
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.machines import Machines
 from admin.core.graph.memory import MemoryBackend
-from admin.core.graph.request_texts import write_request
+from admin.core.graph.request_texts import read_request, write_request
 from admin.core.graph.rooms import Room, asked_in, asked_key
 from tests.support.descriptions import pooled
 
@@ -37,6 +37,21 @@ def test_jobs_are_packed_anew_where_their_order_was_unlucky() -> None:
     # One by one, 2 and 2 may come to lie on two nodes; 4 needs them on one.
     assert two.lacks({asks("2"): 2}, asks("4")) == ""
     assert two.lacks({asks("2"): 2, asks("4"): 1}, asks("1")) != ""
+
+
+def test_an_answer_is_given_though_another_thread_forgets_all_meanwhile() -> None:
+    class Forgotten(dict[Any, Any]):
+        """As if all were forgotten right after something was kept."""
+
+        def __setitem__(self, key: Any, value: Any) -> None:
+            free._left = {}
+
+    graph = read_description(pooled(1, 4))
+    backend = MemoryBackend()
+    backend.put("a", Machines(backend).add("a", graph).graph)
+    free = backend.free("a", {}, [])
+    free._left = Forgotten(free._left)
+    assert free.shortages(read_request(asks("4")), {}) == ()
 
 
 def test_what_jobs_ask_for_is_counted_beside_amounts() -> None:

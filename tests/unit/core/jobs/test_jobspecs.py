@@ -9,9 +9,11 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from admin.core.graph.jobspec_requests import request_in
 from admin.core.jobs.job import read_job
 from admin.core.jobs.jobspecs import jobspec_warnings, read_jobspec
-from admin.core.problems import Invalid
+from admin.core.jobs.jobspecs.groups import MOST_GROUPS, check_groups, group_of
+from admin.core.problems import Invalid, Problem
 
 FILES = Path(__file__).parents[3] / "data" / "jobspecs"
 PATH = ("spec", "jobspec")
@@ -333,7 +335,7 @@ def test_of_a_range_the_least_is_taken_and_said(count: Any, taken: int, text: st
         ({"min": 2, "operator": "*", "operand": 1}, "operand", "leads to no other number"),
         ({"min": 1, "operator": "^", "operand": 2}, "min", "leads to no other number"),
         ({"min": 2, "step": 2}, "step", "unknown field 'step'"),
-        ("0-3", "", "below 1"),
+        ("0-3", "", "0 is out of range"),
         ("5-3", "", "ends before it begins"),
         ("2-8:0", "operand", "out of range"),
         ("2-8:2:-", "operator", "'-' is no operator"),
@@ -356,6 +358,62 @@ def test_only_scheduled_groups_are_asked_for() -> None:
         for task in ({"command": ["a"]}, {"command": ["a"], "resources": "outer"}):
             document = {"version": 1, "resources": resources, "tasks": [task]}
             assert read(document) == {"command": ["a"], "resources": TWO_NODES}
+
+
+def test_only_counts_of_resources_are_warned_of() -> None:
+    document = group(**NODE, attributes={"environment": {"count": "2-8"}})
+    assert jobspec_warnings(document, PATH) == []
+    node = {"type": "node", "count": "2-8", "with": [{"type": "slot", "count": "1-2", "with": [core()]}]}
+    document = {"version": 1, "resources": {"count": node}, "tasks": [{"command": ["a"], "resources": "count"}]}
+    assert [warning["message"] for warning in jobspec_warnings(document, PATH)] == [
+        "spec.jobspec.resources.count.count asks for 2 to 8: 2 is taken.",
+        "spec.jobspec.resources.count.with.0.count asks for 1 to 2: 1 is taken.",
+    ]
+
+
+@pytest.mark.parametrize("count", ["9999999999", "1-9999999999", "4,99999999999", "0", "0-4"])
+def test_each_number_of_a_range_has_the_bounds_of_a_count(count: str) -> None:
+    reason = refusals(group(type="slot", count=count, **{"with": [core()]}))["resources.g.count"]
+    number = count.split("-")[-1].split(",")[-1] if "9" in count else "0"
+    in_a_mapping = refusals(group(type="slot", count={"min": int(number)}, **{"with": [core()]}))
+    assert reason == in_a_mapping["resources.g.count.min"]
+
+
+def test_tasks_per_resource_without_a_type_say_that_it_is_missing() -> None:
+    options = {"shell": {"options": {"per-resource": {"count": 2}}}}
+    slot_ = {"type": "slot", "count": 1, "label": "s", "with": [core()]}
+    task = {"command": ["a"], "slot": "s", "count": {"per_slot": 1}}
+    document = {"version": 1, "resources": [slot_], "tasks": [task], "attributes": {"system": options}}
+    field = "attributes.system.shell.options.per-resource.type"
+    assert refusals(document) == {field: "is missing: give node or core."}
+
+
+def test_more_groups_than_allowed_are_refused() -> None:
+    inner = {f"g{number}": NODE | {"schedule": False} for number in range(MOST_GROUPS - 1)}
+    task = {"command": ["a"], "resources": "outer"}
+    document = {"version": 1, "resources": {"outer": NODE, **inner}, "tasks": [task]}
+    assert read(document)["resources"]["nodes"] == 1
+    document["resources"] = {"outer": NODE, **inner, "h": NODE | {"schedule": False}}
+    reasons = {"resources": "has 101 groups, more than 100: leave out those that no task uses."}
+    assert refusals(document) == reasons
+    with pytest.raises(Invalid, match="has 101 groups"):
+        request_in(document)
+
+
+def test_each_group_is_looked_at_a_few_times_however_many_there_are() -> None:
+    looks: list[str] = []
+
+    class Group(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            looks.append(key)
+            return super().get(key, default)
+
+    groups = {f"g{number}": Group(NODE) for number in range(MOST_GROUPS)}
+    problems: list[Problem] = []
+    assert group_of({"resources": "g0"}, groups, ("task",), ("resources",), problems) == "g0"
+    check_groups(groups, "g0", ("resources",), problems)
+    assert len(problems) == MOST_GROUPS - 1
+    assert looks.count("schedule") <= 4 * MOST_GROUPS
 
 
 def test_attributes_of_a_group_win_over_those_of_the_jobspec() -> None:
