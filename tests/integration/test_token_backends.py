@@ -102,6 +102,7 @@ def test_the_same_token_gets_the_same_answer(backend: TokenBackend) -> None:
 
 def test_what_is_held_by_several_grants_is_not_answered_as_one(backend: TokenBackend) -> None:
     """For a renewal names one number."""
+    granted(backend, claim("b", {"spark": 1}))  # so that the pools are at different numbers
     hive, spark = granted(backend, claim("a", {"hive": 1})), granted(backend, claim("a", {"spark": 1}))
     answer = backend.allocate(claim("a", {"hive": 1, "spark": 1}))
     assert answer == Conflict(held={**hive.grants, **spark.grants})
