@@ -18,7 +18,7 @@ from admin.services.context import Context
 from admin.services.exchanges import Exchange
 from admin.services.quota_gate import QuotaGate
 from admin.services.token_gate import TokenGate
-from admin.store import leases
+from admin.store import leases, offers
 from admin.store.leases import LeasedExecution
 
 #: Executions that are told together what they wait for, beyond those that were asked for.
@@ -149,7 +149,7 @@ def _tell_others(
     codes = {refusal.code for lease in opening.candidates if (refusal := line.refusal_of(lease.kind)) is not None}
     changed: list[LeasedExecution] = []
     for code in sorted(codes):
-        for lease in leases.not_told(connection, opening.exchange.request.cluster, now, code, _MOST_TOLD):
+        for lease in offers.not_told(connection, opening.exchange.request.cluster, now, code, _MOST_TOLD):
             refusal = line.refusal_of(lease.kind)
             if lease.id not in asked and refusal is not None and refusal.code == code:
                 changed += _tell([lease], refusal, now)

@@ -25,7 +25,7 @@ from admin.services.logs import store_pieces
 from admin.services.reconciliations import find_restoration, note_end, reconcile
 from admin.services.reports import Report, note_dropped
 from admin.services.successions import Newcomer, check_successor, note_succession
-from admin.store import fleet, leases, limit_scopes
+from admin.store import fleet, leases, limit_scopes, offers
 from admin.store.cluster_events import ClusterEvent
 from admin.store.executions import ExecutionId
 from admin.store.leases import LeasedExecution
@@ -81,7 +81,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     changed_ending = [exchange for exchange in exchanges if exchange.answer.state.ending != exchange.before.ending]
     fleet.keep_ending(connection, [exchange.answer.state for exchange in changed_ending])
     idle = [exchange for exchange in exchanges if exchange.request.wait_seconds > 0 and not exchange.answer.has_news]
-    times = leases.next_not_before(connection, [exchange.request.cluster for exchange in idle], now)
+    times = offers.next_not_before(connection, [exchange.request.cluster for exchange in idle], now)
     for exchange in idle:
         next_times = [exchange.answer.next_at, times.get(exchange.request.cluster)]
         exchange.answer.next_at = min((time for time in next_times if time is not None), default=None)

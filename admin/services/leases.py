@@ -23,7 +23,7 @@ from admin.core.executions.reports import is_same, may_disown
 from admin.services.admissions import Opening, admit, needs_admission
 from admin.services.creator_rights import creator_of, current_rights, usable_by
 from admin.services.exchanges import Exchange
-from admin.store import leases
+from admin.store import leases, offers
 from admin.store.leases import LeasedExecution
 
 #: Finds what a cluster may have next, at most so many.
@@ -65,10 +65,10 @@ def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening 
     room = exchange.request.want - len(answer.leases)
     if not answer.takes_work or room <= 0 or exchange.restoration.is_waiting:
         return None
-    offered = _permitted(exchange, connection, now, room, partial(leases.offered, connection))
+    offered = _permitted(exchange, connection, now, room, partial(offers.offered, connection))
     if not needs_admission(exchange.context, offered):
         return Opening(exchange=exchange, room=room, candidates=offered[:room])
-    find = partial(leases.candidates, connection, room=room)
+    find = partial(offers.candidates, connection, room=room)
     candidates = _permitted(exchange, connection, now, _MOST_CANDIDATES, find)
     return Opening(exchange=exchange, room=room, candidates=candidates, is_open=False)
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
 
 from admin.core.executions.quotas import OF_RUNNING, OF_WAITING, FullQuota, QuotaLimit, Tally, Usage
 from admin.core.settings.scopes import Scope
@@ -16,8 +16,9 @@ from admin.store import fleet
 from admin.store.database import is_writing
 from admin.store.dialects import is_postgresql
 from admin.store.dialects.postgresql import advisory_lock
-from admin.store.execution_tables import executions
-from admin.store.executions import LEASED, UNLEASED
+from admin.store.execution_tables import WAITS, executions
+from admin.store.executions import LEASED
+from admin.store.keys import scope_columns
 
 _columns = executions.c
 _PLACE = (_columns.domain, _columns.project, _columns.workflow, _columns.launch_plan)
@@ -25,8 +26,11 @@ _SELECT_USE = select(
     *_PLACE,
     func.count().label("executions"),
     *(func.sum(_columns[f"demand_{resource}"]).label(resource) for resource in ("cpu", "memory", "gpu")),
-).group_by(*_PLACE)
-_SELECT_PLACES = select(*_PLACE, func.count().label("executions")).group_by(*_PLACE)
+).group_by(*scope_columns(executions))
+_SELECT_PLACES = select(*_PLACE, func.count().label("executions")).group_by(*scope_columns(executions))
+#: What agents have, in a form that fits the index of leases; a place is compared as a truth value, which fits no index,
+#: for much more may have ended there.
+_HELD = (LEASED, _columns.cluster > "")
 
 
 def lock(connection: Connection, limits: Iterable[QuotaLimit]) -> None:
@@ -47,7 +51,7 @@ def running(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Us
     """What the executions at and below scopes have that agents have; also those of silent ones, which may go on."""
     if not scopes:
         return {}
-    rows = connection.execute(_SELECT_USE.where(LEASED, _is_below(scopes)))
+    rows = connection.execute(_SELECT_USE.where(*_HELD, _is_below(scopes).is_(True)))
     used = {
         Scope(*row[:4]): Usage(running=row.executions, cpu=int(row.cpu), memory=int(row.memory), gpu=int(row.gpu))
         for row in rows
@@ -59,7 +63,7 @@ def waiting(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Us
     """How many executions wait at and below scopes."""
     if not scopes:
         return {}
-    rows = connection.execute(_SELECT_PLACES.where(*UNLEASED, _is_below(scopes)))
+    rows = connection.execute(_SELECT_PLACES.where(text(WAITS), _is_below(scopes)))
     return _sums({Scope(*row[:4]): Usage(waiting=row.executions) for row in rows}, scopes)
 
 
@@ -105,5 +109,5 @@ class Holder(NamedTuple):
 
 def holders(connection: Connection, scope: Scope, *, limit: int) -> Sequence[Holder]:
     """The oldest executions at and below a scope that agents have."""
-    query = select(_columns.project, _columns.domain, _columns.name).where(LEASED, is_at(scope))
-    return [Holder(*row) for row in connection.execute(query.order_by(_columns.id).limit(limit))]
+    query = select(_columns.project, _columns.domain, _columns.name).where(*_HELD, is_at(scope).is_(True))
+    return [Holder(*row) for row in connection.execute(query.order_by(_columns.id + 0).limit(limit))]

@@ -123,6 +123,10 @@ _index("finished", _columns.finished_at, _columns.id, where="finished_at IS NOT 
 IN_QUEUE = "(phase = 'QUEUED') IS TRUE"
 _queue = (_columns.cluster, _columns.tier, _columns.priority.desc(), _columns.id)
 _index("offered", *_queue, where=f"{IN_QUEUE} AND lease_expires_at IS NULL")
+#: How many wait at and below a scope is counted by the places of those that wait alone. The condition has a form of
+#: its own, so that no other query is led to this index.
+WAITS = "(phase = 'QUEUED' AND lease_expires_at IS NULL) IS TRUE"
+_index("waiting", _columns.project, _columns.domain, _columns.workflow, _columns.launch_plan, where=WAITS)
 _index("held", _columns.cluster, _columns.id, where="lease_expires_at IS NOT NULL")
 _index("unfinished", _columns.phase, _columns.id, where="finished_at IS NULL")
 _index("unplaced", _columns.phase, _columns.reason, _columns.id, where="phase = 'QUEUED' AND cluster IS NULL")

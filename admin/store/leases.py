@@ -1,4 +1,4 @@
-"""Leases: the executions that agents have, those they may have next, and the changes written to both at once."""
+"""Leases: the executions that agents have, and the changes written to many at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, or_, select
 
 from admin.core.clock_checks import JUMP
 from admin.core.executions.attempt_records import AttemptRecord
@@ -15,14 +15,12 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS
 from admin.core.executions.tokens import attempt_token
 from admin.core.provenance import Actor
-from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
-from admin.core.settings.scopes import SCOPE_KEYS, Scope
-from admin.store.attributes import attributes
+from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events, columns_of
 from admin.store.execution_fields import on_lost_of
 from admin.store.execution_tables import executions
-from admin.store.executions import LEASED, MAY_START, UNLEASED, ExecutionId
+from admin.store.executions import LEASED, UNLEASED, ExecutionId
 from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnySelect
 
@@ -63,10 +61,10 @@ class LeasedExecution:
     token_number: int | None  #: of the grant that its attempt holds
     workflow: str
     launch_plan: str
-    content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
+    content: Mapping[str, Any]  #: JSON; read by `add_details`, `offers` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
     nodes: list[str] | None  #: the same
-    created_by: str  #: this and what follows are read by `offered` and `add_creators` alone
+    created_by: str  #: this and what follows are read by `offers` and `add_creators` alone
     created_proof: str | None
     created_use: str | None
     route_kind: str
@@ -74,7 +72,7 @@ class LeasedExecution:
     demand_cpu: int
     demand_memory: int
     demand_gpu: int
-    is_bounded: bool  #: whether an execution quota applies to it; read by `offered` and `candidates` alone
+    is_bounded: bool  #: whether an execution quota applies to it; read by `offers` alone
 
     def __init__(self, names: Iterable[str], values: Iterable[object]) -> None:
         self.__dict__.update(zip(names, values, strict=True))
@@ -93,7 +91,7 @@ class LeasedExecution:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What it has in common with others that wait for the same as it does; the columns of `_KIND`."""
+        """What it has in common with others that wait for the same as it does, as `offers` numbers them."""
         return (self.scope, self.token_pools, self.demand_cpu, self.demand_memory, self.demand_gpu)
 
     @property
@@ -167,7 +165,7 @@ class CurrentAttempt(NamedTuple):
 _KEY = (_columns.project, _columns.domain, _columns.name)
 _DETAILS = (_columns.content, _columns.avoid, _columns.nodes)
 #: What says which clusters the creator may use, and what an execution takes of quotas.
-_CREATOR = tuple(
+CREATOR = tuple(
     _columns[name]
     for name in (
         *("created_by", "created_proof", "created_use"),
@@ -175,27 +173,19 @@ _CREATOR = tuple(
         *("demand_cpu", "demand_memory", "demand_gpu"),
     )
 )
-_LEASE_COLUMNS = [
+LEASE_COLUMNS = [
     _columns[name]
     for name in LeasedExecution.__annotations__
-    if name not in {column.name for column in (*_DETAILS, *_CREATOR)} and name != "is_bounded"
+    if name not in {column.name for column in (*_DETAILS, *CREATOR)} and name != "is_bounded"
 ]
-#: Whether there is a quota at the scope of an execution or above it.
-_bounding = attributes.c
-_IS_BOUNDED = exists(
-    select(1).where(
-        _bounding.kind == EXECUTION_QUOTA.name,
-        *(_bounding[key].in_(["", _columns[key]]) for key in SCOPE_KEYS),
-    )
-)
 _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
 _has_id = _columns.id.in_(bindparam("ids", expanding=True))
 _has_expired = _columns.lease_expires_at <= bindparam("now")
 
 _SELECT_LEASED_IDS = select(_columns.id).where(_of_clusters, LEASED)
-_SELECT_LEASED = select(*_LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()
-_SELECT_BY_ID = select(*_LEASE_COLUMNS).where(_has_id).order_by(_columns.id).with_for_update()
+_SELECT_LEASED = select(*LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()
+_SELECT_BY_ID = select(*LEASE_COLUMNS).where(_has_id).order_by(_columns.id).with_for_update()
 #: What waits for its cluster, as far as its policy goes; the same rule as in the core, for many at once.
 _waits = and_(
     or_(_columns.phase != Phase.QUEUED.value, _columns.confirmed),
@@ -209,7 +199,7 @@ _is_judged = or_(
 #: What waits for an agent that is waited for no longer, also where another one serves its cluster.
 _is_given_up = and_(_columns.silent_since.is_not(None), _columns.silent_since <= bindparam("given_up_before"))
 _SELECT_EXPIRED = (
-    select(*_LEASE_COLUMNS, *_DETAILS)
+    select(*LEASE_COLUMNS, *_DETAILS)
     .where(_of_cluster, LEASED, _has_expired, or_(and_(_of_clusters, _is_judged), _is_given_up))
     .order_by(_columns.id)
     .limit(bindparam("most"))
@@ -221,55 +211,6 @@ _SELECT_CLUSTERS_WITH_EXPIRED = (
 #: Those that are silent longest; the others come later. In this order a database that knows nothing of the table yet
 #: reads them from their index too.
 _SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).order_by(_columns.silent_since).limit(1000)
-_SELECT_OFFERED = (
-    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR, _IS_BOUNDED.label("is_bounded"))
-    .where(*UNLEASED, _of_cluster, MAY_START)
-    .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
-)
-#: Executions that are alike for whoever admits them: what keeps the first of them waiting keeps the others too.
-_KIND = tuple(
-    _columns[name]
-    for name in (
-        *("project", "domain", "workflow", "launch_plan"),
-        *("token_pools", "demand_cpu", "demand_memory", "demand_gpu"),
-    )
-)
-_position = func.row_number().over(partition_by=_KIND, order_by=(_columns.tier, _columns.priority.desc(), _columns.id))
-_numbered = (
-    select(_columns.id, _position.label("position")).where(*UNLEASED, _of_cluster, MAY_START).subquery("numbered")
-)
-_SELECT_CANDIDATES = (
-    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR, _IS_BOUNDED.label("is_bounded"))
-    .where(
-        *UNLEASED,
-        _of_cluster,
-        MAY_START,
-        _columns.id.in_(select(_numbered.c.id).where(_numbered.c.position <= bindparam("room"))),
-    )
-    .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True, of=executions)
-)
-_SELECT_NOT_TOLD = (
-    select(*_LEASE_COLUMNS, *_CREATOR)
-    .where(
-        *UNLEASED,
-        _of_cluster,
-        MAY_START,
-        or_(_columns.token_pools.is_not(None), _IS_BOUNDED),
-        _columns.reason != bindparam("reason"),
-    )
-    .order_by(_columns.id)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
-)
-_SELECT_NEXT_START = (
-    select(_columns.cluster, func.min(_columns.not_before))
-    .where(*UNLEASED, _of_clusters, _columns.not_before > bindparam("now"))
-    .group_by(_columns.cluster)
-)
 _SELECT_LONG_LEASES = (
     select(_columns.id)
     .where(LEASED, _columns.lease_expires_at > bindparam("latest"))
@@ -283,12 +224,13 @@ _SELECT_LONG_BACKOFFS = (
     .with_for_update()
 )
 _SELECT_DETAILS = select(_columns.id, *_DETAILS).where(_has_id)
-_SELECT_CREATORS = select(_columns.id, *_CREATOR).where(_has_id)
+_SELECT_CREATORS = select(_columns.id, *CREATOR).where(_has_id)
 _SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
 _SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
 
 
-def _leased(connection: Connection, query: AnySelect, **parameters: object) -> list[LeasedExecution]:
+def read_leases(connection: Connection, query: AnySelect, **parameters: object) -> list[LeasedExecution]:
+    """The executions that a query finds."""
     rows = connection.execute(query, parameters)
     names = tuple(rows.keys())  # once for all rows, which have many
     return [LeasedExecution(names, row) for row in rows]
@@ -308,24 +250,9 @@ def save(connection: Connection, changed: Iterable[LeasedExecution]) -> None:
     add_events(connection, events)
 
 
-def offered(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
-    """What a cluster may have next, by tier, priority and age; rows that other transactions lock are skipped."""
-    return _leased(connection, _SELECT_OFFERED, cluster=cluster, now=now, most=limit)
-
-
-def candidates(connection: Connection, cluster: str, now: datetime, room: int, limit: int) -> list[LeasedExecution]:
-    """The first of each kind of executions that a cluster may have next, as many of each as it has room for."""
-    return _leased(connection, _SELECT_CANDIDATES, cluster=cluster, now=now, room=room, most=limit)
-
-
-def not_told(connection: Connection, cluster: str, now: datetime, reason: str, limit: int) -> list[LeasedExecution]:
-    """What waits at a cluster and needs tokens or has a quota, but has another reason than some."""
-    return _leased(connection, _SELECT_NOT_TOLD, cluster=cluster, now=now, reason=reason, most=limit)
-
-
 def leased(connection: Connection, clusters: Sequence[str]) -> list[LeasedExecution]:
     """Everything that the agents of clusters have a lease of, locked until the transaction ends."""
-    return _leased(connection, _SELECT_LEASED, clusters=clusters)
+    return read_leases(connection, _SELECT_LEASED, clusters=clusters)
 
 
 def reported(connection: Connection, clusters: Sequence[str], keys: Iterable[ExecutionId]) -> list[LeasedExecution]:
@@ -334,7 +261,7 @@ def reported(connection: Connection, clusters: Sequence[str], keys: Iterable[Exe
         *_SELECT_IDS_BY_KEY.execute(connection, keys).scalars(),
         *connection.execute(_SELECT_LEASED_IDS, {"clusters": clusters}).scalars(),
     }
-    return _leased(connection, _SELECT_BY_ID, ids=ids)
+    return read_leases(connection, _SELECT_BY_ID, ids=ids)
 
 
 def current_attempts(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, CurrentAttempt]:
@@ -368,7 +295,7 @@ def expired(
     connection: Connection, cluster: str, silent: SilentClusters, now: datetime, limit: int
 ) -> list[LeasedExecution]:
     """What a cluster has expired leases of and is to be judged, with its details, locked until the end."""
-    return _leased(connection, _SELECT_EXPIRED, cluster=cluster, **silent._asdict(), now=now, most=limit)
+    return read_leases(connection, _SELECT_EXPIRED, cluster=cluster, **silent._asdict(), now=now, most=limit)
 
 
 def is_awaited(connection: Connection, cluster: str, instance: str) -> bool:
@@ -392,14 +319,6 @@ def add_creators(connection: Connection, leases: Iterable[LeasedExecution]) -> N
     if by_id:
         for row in connection.execute(_SELECT_CREATORS, {"ids": list(by_id)}):
             by_id[row.id].__dict__.update(row._mapping)
-
-
-def next_not_before(connection: Connection, clusters: Sequence[str], now: datetime) -> dict[str, datetime]:
-    """When the next attempt that backs off may start at each cluster."""
-    if not clusters:
-        return {}
-    rows = connection.execute(_SELECT_NEXT_START, {"clusters": clusters, "now": now})
-    return {row[0]: row[1] for row in rows}
 
 
 def shorten(connection: Connection, now: datetime, lease_seconds: float) -> None:

@@ -25,7 +25,7 @@ rm {directory}/running/$1
 def test_no_more_run_than_there_are_tokens_though_agents_are_killed(
     database_url: str, tmp_path: Path, scale: Scale
 ) -> None:
-    count = scale(60, full=300)
+    count = scale(40, full=300)
     (tmp_path / "running").mkdir()
     script = RUN.format(directory=tmp_path)
     configuration = str(write_admin_configuration(tmp_path, leaseSeconds=60))

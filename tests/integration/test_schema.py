@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select
+from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select, update
 
 import admin.store
 from admin.core.audit import AuditEvent
@@ -22,6 +22,7 @@ from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.server import startup
 from admin.store import (
+    attributes,
     audit_events,
     bid_tables,
     clock_checks,
@@ -684,3 +685,36 @@ def test_going_back_before_token_pools_leaves_nothing_that_an_older_admin_does_n
     migrate(engine)
     with engine.connect() as connection:
         assert [connection.execute(select(table)).all() for table in tables] == [[], [], [], []]
+
+
+def test_executions_of_before_tokens_need_none_and_going_back_leaves_what_an_older_admin_knows(engine: Engine) -> None:
+    migrate(engine, "0039")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, now) for column in columns} | {"phase": "QUEUED", "reason": "ASSIGNED"}
+    kept = select(*(column for column in table.columns if column.name not in ("token_pools", "token_number")))
+    tokens = select(table.c.token_pools, table.c.token_number)
+    row = {"payload": {}, "version": 1, "updated_at": now, "updated_by": "ann", **Scope("dev", "ads")._asdict()}
+    with engine.begin() as connection:
+        connection.execute(insert(table), [values | {"id": id_, "name": f"r{id_}"} for id_ in (1, 2)])
+        connection.exec_driver_sql("INSERT INTO token_pool_heads (name, number) VALUES ('hive', 7)")
+        before = connection.execute(kept.order_by(table.c.id)).all()
+    migrate(engine, "0040")
+    with engine.begin() as connection:
+        assert connection.execute(kept.order_by(table.c.id)).all() == before
+        assert connection.execute(tokens).all() == [(None, None), (None, None)]
+        assert connection.execute(select(token_pool_heads)).all() == [("hive", 7, 0)]
+        waits = {"token_pools": '{"hive":1}', "token_number": 8, "reason": "WAITING_FOR_TOKENS"}
+        connection.execute(update(table).where(table.c.id == 1).values(waits))
+        kinds = ("EXECUTION_QUEUE", "EXECUTION_QUOTA")
+        connection.execute(insert(attributes.attributes), [row | {"kind": kind} for kind in kinds])
+    migrate(engine, "0039")
+    with engine.connect() as connection:
+        assert connection.execute(select(table.c.reason)).scalars().all() == ["ASSIGNED", "ASSIGNED"]
+        assert connection.execute(kept.where(table.c.id == 2)).all() == before[1:]
+        assert connection.execute(select(attributes.attributes.c.kind)).scalars().all() == ["EXECUTION_QUEUE"]
+        assert connection.execute(select(token_pool_heads.c.name, token_pool_heads.c.number)).all() == [("hive", 7)]
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.execute(tokens).all() == [(None, None), (None, None)]

@@ -100,6 +100,15 @@ def test_the_same_token_gets_the_same_answer(backend: TokenBackend) -> None:
     assert backend.usage(["hive"])["hive"].used == 1
 
 
+def test_what_is_held_by_several_grants_is_not_answered_as_one(backend: TokenBackend) -> None:
+    """For a renewal names one number."""
+    granted(backend, claim("b", {"spark": 1}))  # so that the pools are at different numbers
+    hive, spark = granted(backend, claim("a", {"hive": 1})), granted(backend, claim("a", {"spark": 1}))
+    answer = backend.allocate(claim("a", {"hive": 1, "spark": 1}))
+    assert answer == Conflict(held={**hive.grants, **spark.grants})
+    assert granted(backend, claim("a", {"spark": 1})).grants == spark.grants
+
+
 def test_what_can_never_fit_and_what_is_unknown_is_refused(backend: TokenBackend) -> None:
     answer = backend.allocate(waiting("a", {"spark": 5}))
     assert isinstance(answer, NeverFits)

@@ -139,6 +139,7 @@ class Ledger:
         if held:
             is_same = {pool: grant.amount for pool, grant in held.items()} == dict(claim.amounts)
             is_same = is_same and all(grant.is_of(claim.place) for grant in held.values())
+            is_same = is_same and len({grant.number for grant in held.values()}) == 1  # which a renewal names
             return Granted(grants=held, is_new=False) if is_same else Conflict(held=held)
         for pool, amount in sorted(claim.amounts.items()):
             if too_small := never_fits(pool, amount, terms[pool]):

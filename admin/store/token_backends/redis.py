@@ -11,22 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.json_text import json_string, json_value
-from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import (
-    MOST_HOLDERS,
     Allocation,
     Conflict,
     Exhausted,
-    Full,
     Granted,
     NeverFits,
     NotHeld,
@@ -36,21 +32,27 @@ from admin.core.token_pools.answers import (
 )
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
-from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
 from admin.core.token_pools.limits import (
     Terms,
-    all_limits,
-    buckets_of,
     never_fits,
-    share_bucket,
-    tightest,
     weight_of,
 )
-from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
+from admin.core.token_pools.lines import Room, in_order
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
 from admin.store.token_backends.base import NOBODY, Observer, PoolUsage, TokensUnavailable
+from admin.store.token_backends.redis_documents import (
+    Document,
+    claim_document,
+    read_exhausted,
+    read_grant,
+    read_grants,
+    read_not_held,
+    read_waiter,
+    renewal_document,
+)
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
@@ -66,8 +68,6 @@ _PARTS = ("grants", "waiters", "sums", "ends", "order")
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"
-#: What JSON of the scripts has; its numbers and texts are checked where values are built of them.
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,24 +144,24 @@ class RedisTokens:
         if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
             return UnknownPools(pools=unknown)
         too_small = _never_fits(claim, terms)
-        request = {**_claim_document(claim, terms), "lease": self._milliseconds(claim.lease_seconds)}
+        request = {**claim_document(claim, terms), "lease": self._milliseconds(claim.lease_seconds)}
         document = self._call("allocate", claim.amounts, request | ({"never": True} if too_small else {}))
         match document["status"]:
             case "granted" | "held":
-                return Granted(grants=_grants(document["grants"]), is_new=document["status"] == "granted")
+                return Granted(grants=read_grants(document["grants"]), is_new=document["status"] == "granted")
             case "conflict":
-                return Conflict(held=_grants(document["grants"]))
+                return Conflict(held=read_grants(document["grants"]))
             case "never":
                 assert too_small is not None
                 return too_small
             case "closed":
                 reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
                 return Exhausted(full=(), retry_seconds=retry_seconds(document["retry"] / 1000), reason=reason)
-        return _exhausted(claim, terms, document)
+        return read_exhausted(claim, terms, document)
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
         lease = {"lease": self._milliseconds(renewal.lease_seconds)}
-        request = {**_renewal_document(renewal), **lease}
+        request = {**renewal_document(renewal), **lease}
         document = self._call("renew", renewal.amounts, request)
         if document["status"] == "capacities":  # asked for only where a grant was lost
             capacities = self._capacities(renewal.amounts)
@@ -169,8 +169,8 @@ class RedisTokens:
                 return NotHeld(pools=unknown)
             document = self._call("renew", renewal.amounts, {**request, "capacities": capacities})
         if document["status"] == "missing":
-            return _not_held(document)
-        return Renewed(grants=_grants(document["grants"]))
+            return read_not_held(document)
+        return Renewed(grants=read_grants(document["grants"]))
 
     def release(self, release: Release) -> Released | NotHeld:
         request: Document = {"token": release.token}
@@ -180,8 +180,8 @@ class RedisTokens:
             request["place"] = list(release.place)
         document = self._call("release", release.pools, request)
         if document["status"] == "missing":
-            return _not_held(document)
-        return Released(amounts={pool: grant.amount for pool, grant in _grants(document["grants"]).items()})
+            return read_not_held(document)
+        return Released(amounts={pool: grant.amount for pool, grant in read_grants(document["grants"]).items()})
 
     def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
         names = sorted(pools)
@@ -190,8 +190,8 @@ class RedisTokens:
         found, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
         books = {
             name: Book(
-                grants=(_grant(name, grant) for grant in found[name]["grants"]),
-                waiters=map(_waiter, found[name]["waiters"]),
+                grants=(read_grant(name, grant) for grant in found[name]["grants"]),
+                waiters=map(read_waiter, found[name]["waiters"]),
             )
             for name in names
         }
@@ -258,7 +258,7 @@ class RedisTokens:
         self.failure = None
         self._offset = document["now"] - (begun_at + self._monotonic() * 1000) / 2
         if document["reclaimed"]:
-            self._observer.reclaimed([_grant(pool, grant) for pool, grant in document["reclaimed"]])
+            self._observer.reclaimed([read_grant(pool, grant) for pool, grant in document["reclaimed"]])
         return document
 
 
@@ -318,113 +318,3 @@ def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:
         if limit := never_fits(pool, amount, terms[pool]):
             return NeverFits(pool=pool, amount=amount, limit=limit)
     return None
-
-
-def _place_document(place: Scope, execution: str, holder: str) -> Document:
-    return {
-        "place": list(place),
-        "execution": execution,
-        "holder": holder,
-        "buckets": buckets_of(place, execution),
-    }
-
-
-def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
-    return {
-        "token": claim.token,
-        "amounts": dict(claim.amounts),
-        "terms": {
-            pool: {"capacity": own.capacity, "limits": [limit[:2] for limit in own.limits]}
-            for pool, own in terms.items()
-        },
-        "caps": {pool: tightest(own.limits) for pool, own in terms.items()},
-        **_place_document(claim.place, claim.execution, claim.holder),
-        "share_bucket": share_bucket(claim.place),
-        "priority": claim.priority,
-        "weight": claim.weight * weight_of(terms),
-        "wait": int(claim.wait_seconds * 1000),
-        **({} if claim.since is None else {"since": int(claim.since.timestamp() * 1000)}),
-        "most_holders": MOST_HOLDERS,
-    }
-
-
-def _renewal_document(renewal: Renewal) -> Document:
-    expires = {} if renewal.expires_at is None else {"expires": int(renewal.expires_at.timestamp() * 1000)}
-    return {
-        "token": renewal.token,
-        "number": str(renewal.number),
-        "amounts": dict(renewal.amounts),
-        **_place_document(renewal.place, renewal.execution, renewal.holder),
-        **expires,
-    }
-
-
-def _exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document) -> Exhausted:
-    full = [
-        Full(
-            pool=entry["pool"],
-            limit=all_limits(entry["pool"], terms[entry["pool"]])[entry["limit"]],
-            amount=claim.amounts[entry["pool"]],
-            used=entry["used"],
-            promised=entry["promised"],
-            holders=tuple(_grant(entry["pool"], holder) for holder in entry["holders"]),
-            holder_count=entry["holder_count"],
-        )
-        for entry in document["full"]
-    ]
-    waits = claim.wait_seconds > 0
-    place = document["place"] if waits else None
-    return Exhausted(
-        full=tuple(full),
-        retry_seconds=retry_seconds(document["retry"] / 1000, place),
-        place=place,
-        waiting=document["waiting"] + waits,
-    )
-
-
-def _not_held(document: Document) -> NotHeld:
-    current = document.get("current")
-    return NotHeld(pools=tuple(document["pools"]), current=None if current is None else int(current))
-
-
-def _time(milliseconds: float) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _grants(documents: Mapping[str, Document]) -> dict[str, Grant]:
-    return {pool: _grant(pool, documents[pool]) for pool in sorted(documents)}
-
-
-def _grant(pool: str, document: Document) -> Grant:
-    return Grant(
-        pool=pool,
-        token=document["token"],
-        number=int(document["number"]),
-        amount=document["amount"],
-        place=Scope(*document["place"]),
-        execution=document["execution"],
-        holder=document["holder"],
-        lease_seconds=document["lease"] / 1000,
-        granted_at=_time(document["granted"]),
-        expires_at=_time(document["expires"]),
-    )
-
-
-def _waiter(document: Document) -> Waiter:
-    return Waiter(
-        token=document["token"],
-        number=int(document["number"]),
-        amounts=document["amounts"],
-        caps=document["caps"],
-        standings={
-            pool: Standing(Status(status), float(share)) for pool, (status, share) in document["standings"].items()
-        },
-        place=Scope(*document["place"]),
-        execution=document["execution"],
-        holder=document["holder"],
-        priority=document["priority"],
-        weight=document["weight"],
-        since=_time(document["since"]),
-        wait_seconds=document["wait"] / 1000,
-        expires_at=_time(document["expires"]),
-    )

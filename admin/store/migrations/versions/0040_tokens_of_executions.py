@@ -21,6 +21,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # An older admin knows neither these reasons nor these rows.
+    op.execute(
+        "UPDATE executions SET reason = 'ASSIGNED', reason_message = 'It waits for the agent of its cluster.' "
+        "WHERE phase = 'QUEUED' AND reason IN ('WAITING_FOR_TOKENS', 'QUOTA_FULL')"
+    )
+    op.execute("DELETE FROM attributes WHERE kind = 'EXECUTION_QUOTA'")
     op.drop_column("token_pool_heads", "releases")
     op.drop_index(_INDEX, "executions")
     for column in ("token_number", "token_pools"):

@@ -235,9 +235,10 @@ end
 
 local held, missing = held_grants()
 if next(held) then
-  local amounts, is_own = {}, true
+  local amounts, is_own, number = {}, true, nil
   for pool, grant in pairs(held) do
-    amounts[pool], is_own = grant.amount, is_own and is_of_place(grant)
+    number = number or grant.number
+    amounts[pool], is_own = grant.amount, is_own and is_of_place(grant) and grant.number == number
   end
   return answer({ status = is_own and same_amounts(amounts) and 'held' or 'conflict', grants = held })
 end

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from admin.core.settings.scopes import Scope
@@ -72,6 +72,15 @@ class Model:
     def of(self, token: str) -> Held | None:
         return next((entry for entry in self.live() if entry.claim.token == token), None)
 
+    def holding(self, asked: Claim) -> dict[str, Held]:
+        """What the token of a claim holds in the pools of the claim; it may hold each by a grant of its own."""
+        return {
+            pool: entry
+            for entry in self.live()
+            if entry.claim.token == asked.token
+            for pool in entry.claim.amounts.keys() & asked.amounts.keys()
+        }
+
     def fits(self, asked: Claim) -> bool:
         """Whether no bound of any pool would be exceeded."""
         return all(
@@ -100,16 +109,18 @@ class Model:
                     yield bound, partial(is_below, scope)
 
     def allocate(self, asked: Claim) -> None:
-        holding, fits = self.of(asked.token), self.fits(asked)
+        holding, fits = self.holding(asked), self.fits(asked)
         others = any(
             token != asked.token and waiter.expires_at > self.state.now
             for pool in asked.amounts
             for token, waiter in self.state.books[pool].waiters.items()
         )
         answer = self.state.allocate(asked)
-        if holding is not None and holding.claim.amounts.keys() & asked.amounts.keys():
-            same = holding.claim.amounts == asked.amounts
-            assert isinstance(answer, Granted if same else Conflict)
+        if holding:
+            is_same = {pool: entry.claim.amounts[pool] for pool, entry in holding.items()} == asked.amounts
+            is_same = is_same and {entry.claim.place for entry in holding.values()} == {asked.place}
+            is_same = is_same and len({entry.number for entry in holding.values()}) == 1
+            assert isinstance(answer, Granted if is_same else Conflict)
             assert not isinstance(answer, Granted) or not answer.is_new
         elif isinstance(answer, Granted):
             assert fits
@@ -155,7 +166,25 @@ class Model:
             assert book.used["///"] == sum(expected.values())
 
 
+def asks(domain: str = "dev", **pools: int) -> Claim:
+    """A claim of always the same token."""
+    return Claim(token="t0", amounts=pools, place=Scope(domain, "ads"))
+
+
+def histories_of_one_token(test: Callable[..., None]) -> Callable[..., None]:
+    """Try a test with one token that holds pools one by one, or together, and asks for some of them again."""
+    for history in (
+        [asks(hive=1), asks(spark=1), asks(spark=1)],
+        [asks(hive=1), asks(spark=1), asks(hive=1, spark=1)],
+        [asks(hive=1, spark=1), asks(hive=1), asks(hive=1, spark=1)],
+        [asks(hive=1), asks("prod", hive=1)],
+    ):
+        test = example(capacities=[6, 6, 6], pool_caps=[Caps()] * 3, quotas={}, history=history)(test)
+    return test
+
+
 @settings(max_examples=80, deadline=None)
+@histories_of_one_token
 @given(
     capacities=st.lists(small, min_size=3, max_size=3),
     pool_caps=st.lists(caps, min_size=3, max_size=3),
