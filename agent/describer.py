@@ -41,7 +41,9 @@ class Describer:
         self._clock = clock
         self._run = run
         self._due_at = 0.0
-        self._sent = ""  #: the digest of what the admin has
+        self.stored: str | None = None  #: the admin's digest of what it has, by the last sync; None of an older admin
+        self._sent = ""  #: the digest of what was sent last
+        self._answered: str | None = None  #: what the admin had after that, by its own digest
 
     def step(self) -> None:
         """Send the description if it is another one than the admin has."""
@@ -55,7 +57,9 @@ class Describer:
         if document is None:
             return
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-        if digest != self._sent:
+        # Another one may have been set or removed there, or the cluster defined anew.
+        is_replaced = None not in (self.stored, self._answered) and self.stored != self._answered
+        if digest != self._sent or is_replaced:
             self.is_busy = True
             self._run(lambda: self._send(document, digest))
 
@@ -63,6 +67,7 @@ class Describer:
         try:
             answer = self._client.put(self._path, document, seconds=_ANSWER_SECONDS)
             self._sent = digest
+            self._answered = answer.get("description", {}).get("digest")
             if answer.get("note"):
                 log.info("%s", answer["note"])
         except ClientError as error:

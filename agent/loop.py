@@ -344,6 +344,7 @@ class Agent:
             self._next_poll_at = self.clock.steady() + min(pause * random.uniform(1.0, 1.2), self._longest_pause())
         self.cluster_state = answer["state"]
         self.work.is_draining = bool(answer["state"].get("draining"))
+        self._describer.stored = answer["state"].get("description")
         self._see(answer.get("position"))
         for refusal in answer["refused"]:
             log.warning("the admin refused the report %s: %s", refusal["event"], refusal["reason"])

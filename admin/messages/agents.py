@@ -299,6 +299,9 @@ class SyncStateAnswer(Answer):
     cordoned: bool
     draining: bool
     admitted: bool
+    description: Annotated[
+        str, Meta(description="The digest of the cluster's description; empty where it has none, so that one is sent.")
+    ]
 
 
 class IntervalsAnswer(Answer):
@@ -340,6 +343,8 @@ class SyncAnswer(Answer):
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],
             log_offsets=[LogOffsetAnswer.from_piece(*offset) for offset in answer.log_offsets],
-            state=SyncStateAnswer.from_attributes(answer.state, enabled=answer.enabled),
+            state=SyncStateAnswer.from_attributes(
+                answer.state, enabled=answer.enabled, description=answer.state.description or ""
+            ),
             intervals=IntervalsAnswer.from_attributes(settings, pause_seconds=answer.pause_seconds),
         )

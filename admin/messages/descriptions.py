@@ -148,7 +148,7 @@ class DescriptionWrittenAnswer(Answer):
     ] = None
     changed: bool
     dry_run: bool
-    note: Annotated[str | None, Meta(description="Why nothing was changed.")] = None
+    note: Annotated[str | None, Meta(description="Why nothing was changed, or what else the change means.")] = None
 
     @classmethod
     def from_written(cls, written: DescriptionWritten) -> DescriptionWrittenAnswer:

@@ -43,7 +43,7 @@ class DescriptionWritten:
     view: DescriptionView | None  #: None where there was nothing to remove
     changed: bool
     dry_run: bool
-    note: str | None = None  #: why nothing was changed that was asked for
+    note: str | None = None  #: why nothing was changed that was asked for, or what else that means
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,11 @@ def put_description(
             state = replace(fleet.hold_state(connection, name), description=digest)
             event = ClusterEvent(cluster=name, at=now, type=DESCRIBED, reason=_event_text(view)).by(write.by)
             fleet.save(connection, state, event)
-    return DescriptionWritten(view=view, changed=True, dry_run=write.dry_run)
+    was_agents = before is not None and before.by_agent and before.digest is not None
+    takes_over = was_agents and digest is not None and not write.by_agent
+    return DescriptionWritten(
+        view=view, changed=True, dry_run=write.dry_run, note=_taken_over_note(name) if takes_over else None
+    )
 
 
 def get_description(
@@ -192,6 +196,13 @@ def _kept_note(name: str, before: DescriptionRevision) -> str:
     return (
         f"The description of cluster '{name}' that {before.provenance.author} set stays. `rainbowctl delete "
         f"cluster-description {name}` leaves it to the agent."
+    )
+
+
+def _taken_over_note(name: str) -> str:
+    return (
+        f"All of the description of cluster '{name}' is the operators' from now on: what its agent sends no longer "
+        f"changes it. `rainbowctl delete cluster-description {name}` leaves it to the agent."
     )
 
 

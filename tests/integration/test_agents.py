@@ -107,7 +107,13 @@ def test_an_agent_registers_and_its_cluster_is_part_of_the_fleet(api: FlaskClien
     assert cluster["capacity"]["cpu"] == "8"
     assert get(api, "revisions?limit=1")["revisions"][0]["author"] == "registration"
     agent = PlayedAgent(client=api, cluster=a, token=issued["token"])
-    assert agent.sync()["state"] == {"enabled": True, "cordoned": False, "draining": False, "admitted": True}
+    assert agent.sync()["state"] == {
+        "enabled": True,
+        "cordoned": False,
+        "draining": False,
+        "admitted": True,
+        "description": "",
+    }
     cluster = get(api, f"clusters/{a}")
     assert (cluster["state"], cluster["agent"], cluster["leases"]) == ("ready", "agent-1", 0)
     created(api, a, cluster=a)

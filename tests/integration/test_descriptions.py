@@ -263,3 +263,28 @@ def test_another_worker_goes_by_a_new_description(api: FlaskClient, database_url
         assert created(other.test_client(), "fits", **job)["cluster"] == "east"
         describe(api, "east", pooled(3, 8))
         refused(create(other.test_client(), "unfit", **job), 400, "no_cluster_large_enough")
+
+
+def test_a_sync_tells_the_agent_which_description_is_stored(api: FlaskClient, context: Context) -> None:
+    agent = played_agent(api, context, "east")
+    headers = {"Authorization": f"Bearer {agent.token}"}
+    assert agent.sync()["state"]["description"] == ""
+    written = ok(api.put(PATH, json=pooled(1, 4), headers=headers))
+    assert agent.sync()["state"]["description"] == written["description"]["digest"]
+    ok(api.delete(PATH))
+    assert agent.sync()["state"]["description"] == ""
+
+
+def test_an_operator_who_changes_what_an_agent_sent_is_told_that_it_is_theirs(
+    api: FlaskClient, context: Context
+) -> None:
+    agent = played_agent(api, context, "east")
+    ok(api.put(PATH, json=pooled(1, 4), headers={"Authorization": f"Bearer {agent.token}"}))
+    disk = {
+        "nodes": {"d": {"metadata": {"type": "nvme"}}},
+        "edges": [{"source": "n1", "target": "d", "relation": "contains"}],
+    }
+    patched = ok(api.patch(PATH, json={"subsystems": {"io": {"graph": disk}}}))
+    assert patched["changed"]
+    assert "is the operators' from now on" in patched["note"]
+    assert "note" not in ok(api.patch(PATH, json={"subsystems": {"io": None}}))

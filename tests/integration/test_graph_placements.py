@@ -21,6 +21,7 @@ from tests.support.placing import (
     ok,
     pool,
     put_attribute,
+    put_cluster,
     put_pool,
     refused,
     report,
@@ -259,3 +260,37 @@ def test_a_refusal_says_where_the_job_fits(red: FlaskClient) -> None:
     message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
     assert message.endswith("Ask for less, or for pool 'large', which is able.")
     assert created(red, "x", **job("13"), **pool("large"))["cluster"] == "wide"
+
+
+REQUIRING = {
+    "requires": job("1", [{"name": "io", "field": "type", "match": "nvme"}]),
+    "compatibility": {"jobspec": {"image": "x", "cores": 1, "compatibility": {"architecture": "arm64"}}},
+}
+
+
+@pytest.mark.parametrize("case", REQUIRING)
+def test_a_job_with_requirements_does_not_fit_a_cluster_without_a_description(red: FlaskClient, case: str) -> None:
+    put_cluster(red, "bare")
+    report(red, "bare", capacity={"cpu": "64", "memory": "1Ti"})
+    put_pool(red, "bare", ["bare"])
+    error = refused(create(red, "x", **REQUIRING[case], **pool("bare")), 400, "no_cluster_large_enough")
+    assert "'bare' has no description by which `requires` (" in error["message"]
+    assert "describe it with rainbowctl update cluster-description" in error["message"]
+    assert created(red, "y", **job("1"), **pool("bare"))["cluster"] == "bare"
+
+
+def test_the_cluster_that_is_described_gets_what_has_requirements(red: FlaskClient) -> None:
+    put_cluster(red, "bare")
+    report(red, "bare", capacity={"cpu": "64", "memory": "1Ti"})
+    report(red, "red", capacity={"cpu": "36"})
+    put_pool(red, "both", ["bare", "red"])
+    placed = ok(red.post(f"{API}/placements", json=asked(**REQUIRING["requires"], **pool("both"))))
+    assert placed["cluster"] == "red"
+    [loser] = [candidate for candidate in placed["candidates"] if candidate["cluster"] == "bare"]
+    assert loser["why_not"].startswith("has no description by which `requires` (io type = nvme) could be checked")
+
+
+def test_what_an_expected_cluster_will_describe_is_not_known_yet(red: FlaskClient) -> None:
+    put_cluster(red, "coming")
+    put_pool(red, "coming", ["coming"])
+    assert created(red, "x", **REQUIRING["requires"], **pool("coming"))["cluster"] == "coming"

@@ -192,6 +192,7 @@ def test_a_cluster_that_takes_no_work_gets_none_and_keeps_what_it_has(play: Play
         "cordoned": word != "disable",
         "draining": word == "drain",
         "admitted": True,
+        "description": "",
     }
     decide_waiting(context)
     decide_undecided(context)

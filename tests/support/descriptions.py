@@ -79,6 +79,17 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "subsystems.io.graph.edges.0",
         "no vertex has the id 'y'",
     ),
+    "a cycle in a subsystem": (
+        graph({"a": vertex()}, subsystems={"io": graph({"x": vertex()}, ("a", "x"), ("x", "x"))}),
+        "subsystems.io.graph.edges",
+        "inside themselves",
+    ),
+    "a subsystem without a link": (
+        graph({"a": vertex()}, subsystems={"io": graph({"x": vertex()})}),
+        "subsystems.io.graph.nodes",
+        "no link to the main graph",
+    ),
+    "a unit of cores": (graph({"a": vertex(type="core", unit="GiB")}), "graph.nodes.a.metadata.unit", "has no unit"),
     "subsystems as a list": (graph({"a": vertex()}, subsystems=[]), "subsystems", "is not a mapping"),
     "both graphs": (graph({"a": vertex()}, scheduling={"graph": {}}), "scheduling", "give one of the two"),
     "an unknown field": (graph({"a": vertex()}, colour="red"), "colour", "nknown"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from admin.core.graph.described_vertices import DescribedVertex, read_id
@@ -116,6 +116,16 @@ class EdgeReader:
             word = metadata.get("relationship", _UNSAID)
             return {subsystem: word} if isinstance(word, str) else {}
         return {}
+
+
+def directed_pairs(edges: Collection[Edge]) -> Iterator[tuple[str, str]]:
+    """The outer and the inner vertex of each edge that says which is which."""
+    unsaid = {(edge.source, edge.target) for edge in edges if edge.relation == _UNSAID}
+    for source, target, relation, _ in edges:
+        if relation == _CONTAINS or (relation == _UNSAID and (source == target or (target, source) not in unsaid)):
+            yield source, target
+        elif relation == _IN:
+            yield target, source
 
 
 def dangling(source: str, target: str, missing: str) -> str:

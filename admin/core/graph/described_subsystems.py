@@ -9,9 +9,9 @@ from admin.core.graph.described_edges import Edge, EdgeReader, dangling
 from admin.core.graph.described_vertices import DescribedVertex, VertexReader
 from admin.core.graph.description_problems import DescriptionProblems
 from admin.core.graph.requirements import MAIN_NAMES, Feature
-from admin.core.graph.shapes import Shapes
+from admin.core.graph.subsystem_links import check_cycles, check_links
 from admin.core.graph.units import TYPE
-from admin.core.problems import Path, list_first, quoted, shorten
+from admin.core.problems import Path, quoted, shorten
 
 #: What the subsystem vertices that are linked to each vertex of the main graph say, by its id.
 Links = dict[str, set[Feature]]
@@ -20,10 +20,7 @@ Links = dict[str, set[Feature]]
 class SubsystemReader:
     """Links the vertices of subsystems, which stand in graphs of their own or among those of the main graph."""
 
-    def __init__(
-        self, shapes: Shapes, problems: DescriptionProblems, vertices: VertexReader, edges: EdgeReader
-    ) -> None:
-        self._shapes = shapes
+    def __init__(self, problems: DescriptionProblems, vertices: VertexReader, edges: EdgeReader) -> None:
         self._problems = problems
         self._vertices = vertices
         self._edges = edges
@@ -43,10 +40,13 @@ class SubsystemReader:
             for id_ in (edge.source, edge.target)
             if id_ not in parents and id_ not in holders
         }
-        features = {}
-        for id_, subsystem in moved.items():
-            fields = vertices.pop(id_).fields
-            features[id_] = self._shapes.feature(subsystem, fields.fields if fields else {})
+        features = {
+            id_: self._vertices.feature(vertices.pop(id_).metadata, subsystem) for id_, subsystem in moved.items()
+        }
+        for subsystem in dict.fromkeys(moved.values()):
+            own_edges = [edge for edge in edges if edge.subsystem == subsystem]
+            check_cycles(moved, own_edges, ("graph",), self._problems)
+        check_links(moved, edges, vertices, ("graph",), self._problems)
         for edge in edges:
             for main, other in ((edge.source, edge.target), (edge.target, edge.source)):
                 if main in vertices and other in features:
@@ -65,9 +65,11 @@ class SubsystemReader:
             if id_ in main:
                 reason = "is an id of the main graph too: every vertex has an id of its own."
                 self._problems.add((*where, "graph", "nodes", id_), reason)
-        linked = set()
+        read: list[Edge] = []
+        before = len(self._problems.all)
         for number, edge in enumerate(edges):
-            for source, target, _, _ in self._edges.relations(edge, number, (*where, "graph", "edges"), name):
+            for relation in self._edges.relations(edge, number, (*where, "graph", "edges"), name):
+                source, target = relation.source, relation.target
                 missing = next((id_ for id_ in (source, target) if id_ not in vertices and id_ not in main), None)
                 if missing is not None:
                     self._problems.add((*where, "graph", "edges", str(number)), dangling(source, target, missing))
@@ -78,11 +80,10 @@ class SubsystemReader:
                     )
                     self._problems.add((*where, "graph", "edges", str(number)), reason)
                     continue
-                linked |= {source, target}
+                read.append(relation)
                 for inner, other in ((source, target), (target, source)):
-                    if inner in main and (feature := vertices[other].fields) is not None:
-                        links.setdefault(inner, set()).add(feature)
-        alone = [id_ for id_ in vertices if id_ not in linked]
-        if len(alone) > 1:  # one may be the subsystem's root, which need not be linked to anything
-            reason = f"vertices {list_first([shorten(id_) for id_ in alone], 5)} have no edge: link each, or remove it."
-            self._problems.add((*where, "graph", "nodes"), reason)
+                    if inner in main and other in vertices:
+                        links.setdefault(inner, set()).add(vertices[other].fields)
+        if len(self._problems.all) == before:  # a link that is missing because an edge is wrong is not named again
+            check_cycles(vertices, read, (*where, "graph"), self._problems)
+            check_links(vertices, read, main, (*where, "graph"), self._problems)

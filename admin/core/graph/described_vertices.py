@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.requirements import CONTAINMENT, Feature, Value
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of
+from admin.core.graph.units import BYTE_UNITS, COUNTED, MEASURED, NODE, TYPE, amount_of
 from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
 _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 100
-#: What a vertex of the main graph says of its place and identity, which is nothing to ask for.
+#: What a vertex of the main graph says of its place and identity, by which equal vertices would differ.
 _IDENTITY = frozenset(
-    ("type", "size", "unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral")
+    ("unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral")
 )
+#: All that most vertices of the main graph say.
+_PLAIN = _IDENTITY | {"type", "size"}
 
 
 class DescribedVertex(NamedTuple):
@@ -25,7 +27,8 @@ class DescribedVertex(NamedTuple):
     type: str
     amount: int
     size: int
-    fields: Feature | None
+    fields: Feature
+    metadata: Mapping[Any, Any]
 
 
 class ReadGraph(NamedTuple):
@@ -45,6 +48,7 @@ class VertexReader:
         self._problems = problems
         self._most = most_vertices
         self._amounts: dict[tuple[str, int, str], int] = {}  #: those that were checked
+        self._plain: dict[tuple[Any, Any], Feature] = {}  #: of vertices that say no more than their type and size
         self._read = 0  #: vertices so far
 
     def read(self, document: Any, where: Path, subsystem: str) -> ReadGraph:
@@ -130,11 +134,20 @@ class VertexReader:
         if amount is None:
             amount = self._checked_amount(type_, size, unit, (*where, id_, "metadata"), subsystem)
         if subsystem != CONTAINMENT:
-            return DescribedVertex(str(type_), amount, 1, self._feature(metadata, subsystem))
+            return DescribedVertex(str(type_), amount, 1, self.feature(metadata, subsystem), metadata)
         if type_ == NODE and isinstance(metadata.get("name"), str):
             names[metadata["name"]] = id_
-        fields = None if metadata.keys() <= _IDENTITY else self._feature(metadata, subsystem, _IDENTITY)
-        return DescribedVertex(str(type_), amount, size if type(size) is int else 1, fields)
+        fields = self._main_feature(metadata, type_, size)
+        return DescribedVertex(str(type_), amount, size if type(size) is int else 1, fields, metadata)
+
+    def _main_feature(self, metadata: Mapping[Any, Any], type_: Any, size: Any) -> Feature:
+        """What requirements may ask of a vertex of the main graph."""
+        if not metadata.keys() <= _PLAIN or not isinstance(type_, str) or type(size) is not int:
+            return self.feature(metadata, CONTAINMENT, _IDENTITY)
+        plain = self._plain.get((type_, size))
+        if plain is None:
+            plain = self._plain[type_, size] = self._shapes.feature(CONTAINMENT, {"type": type_, "size": size})
+        return plain
 
     def _checked_amount(self, type_: Any, size: Any, unit: Any, where: Path, subsystem: str) -> int:
         """The amount that a vertex has; 0 where something is wrong, which is then a problem."""
@@ -157,14 +170,17 @@ class VertexReader:
         elif type_ in MEASURED and subsystem == CONTAINMENT and unit not in BYTE_UNITS:
             reason = f"unknown unit '{shorten(unit)}' of {type_}" if unit else "is missing"
             self._problems.add((*where, "unit"), f"{reason}: give one of {', '.join(BYTE_UNITS)}.")
+        elif unit and type_ in COUNTED and subsystem == CONTAINMENT:
+            reason = f"a {type_} has no unit, such as '{shorten(unit)}': leave it out, its size is how many there are."
+            self._problems.add((*where, "unit"), reason)
         if len(self._problems.all) > before:
             return 0
         amount = self._amounts[type_, size, unit] = amount_of(type_, size, unit)
         return amount
 
-    def _feature(self, metadata: Mapping[Any, Any], subsystem: str, without: frozenset[str] = frozenset()) -> Feature:
+    def feature(self, metadata: Mapping[Any, Any], subsystem: str, without: frozenset[str] = frozenset()) -> Feature:
         """The fields that requirements may ask for: texts, numbers and truth values, also those of nested mappings."""
-        fields: dict[str, Value] = {}
+        fields: dict[str, Value] = {"size": 1}
         for name, value in metadata.items():
             if name in without:
                 continue

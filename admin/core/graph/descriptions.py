@@ -56,7 +56,7 @@ def _read(
     parents, inline = edge_reader.parents(vertices, edges, paths)
     problems.stop_if_any()
     links: Links = {}
-    subsystem_reader = SubsystemReader(shapes, problems, vertex_reader, edge_reader)
+    subsystem_reader = SubsystemReader(problems, vertex_reader, edge_reader)
     subsystem_reader.link_inline(vertices, inline, parents, links)
     for name, subsystem in subsystems.items():
         subsystem_reader.link(name, subsystem, vertices, links)

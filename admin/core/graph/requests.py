@@ -1,6 +1,6 @@
 """Requests: what a job asks of a cluster, as a tree of needs.
 
-Every need is found inside the vertex that the need around it was given. Needs of one request never share a unit of
+Every need is entries inside the vertex that the need around it was given. Needs of one request never share a unit of
 anything; what holds other vertices is shared between jobs unless it is asked for exclusively.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from admin.core.graph.requirements import Requirement
@@ -39,9 +40,9 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Slot:
-    """Contents that are found inside one node, which several slots may share; the requirements are the node's.
+    """Contents that are entries inside one node, which several slots may share; the requirements are the node's.
 
-    Where no node is around or could hold them, they are found inside the vertex around the slot.
+    Where no node is around or could hold them, they are entries inside the vertex around the slot.
     """
 
     contents: tuple[Need, ...]
@@ -75,6 +76,17 @@ class ResourceRequest:
 
     needs: tuple[Need, ...] = ()
     spread: SpreadTasks | None = None
+
+    @cached_property
+    def requires(self) -> tuple[Requirement, ...]:
+        """Every requirement in it, each once."""
+        needs = [*self.needs, *(self.spread.contents if self.spread is not None else ())]
+        entries = dict.fromkeys(self.spread.requires if self.spread is not None else ())
+        while needs:
+            resource = needs.pop(0).resource
+            entries.update(dict.fromkeys(resource.requires))
+            needs += () if isinstance(resource, Unit) else resource.contents
+        return tuple(entries)
 
 
 def vertex_need(

@@ -36,17 +36,15 @@ class TreeBuilder:
             children.setdefault(parent, []).append(child)
         order = self._ordered(root, children, vertices)
         shapes: dict[str, Shape] = {}
-        plain: dict[tuple[str, int], Shape] = {}
+        leaves: dict[tuple[str, int, tuple[Feature, ...]], Shape] = {}
         for id_ in reversed(order):
             vertex, inner = vertices[id_], children.get(id_)
             features = _features(vertex, links.get(id_))
             if inner is None:
-                if features:
-                    shapes[id_] = self._shapes.shape(vertex.type, vertex.amount, features)
-                    continue
-                shape = plain.get((vertex.type, vertex.amount))
+                key = (vertex.type, vertex.amount, features)
+                shape = leaves.get(key)
                 if shape is None:
-                    shape = plain[vertex.type, vertex.amount] = self._shapes.shape(vertex.type, vertex.amount)
+                    shape = leaves[key] = self._shapes.shape(*key)
                 shapes[id_] = shape
                 continue
             if vertex.size != 1:
@@ -107,10 +105,11 @@ class TreeBuilder:
 
 
 def _features(vertex: DescribedVertex, linked: set[Feature] | None) -> tuple[Feature, ...]:
-    features = [*([vertex.fields] if vertex.fields is not None else ()), *(linked or ())]
-    if len(features) < 2:
-        return tuple(features)
-    return tuple(sorted(features, key=lambda feature: (feature.subsystem, repr(sorted(feature.fields.items())))))
+    if not linked:
+        return (vertex.fields,)
+    return tuple(
+        sorted((vertex.fields, *linked), key=lambda feature: (feature.subsystem, repr(sorted(feature.fields.items()))))
+    )
 
 
 def _by_shape(ids: list[str], shapes: Mapping[str, Shape]) -> Any:

@@ -12,6 +12,8 @@ CORE, NODE, MEMORY, STORAGE = "core", "node", "memory", "storage"
 TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 #: Types that are measured in bytes, so that a number of them says nothing without its unit.
 MEASURED = (MEMORY, STORAGE)
+#: Types of things that are counted one by one, so that a unit of them means nothing.
+COUNTED = frozenset(("cluster", "rack", "chassis", "blade", NODE, "socket", "numanode", "numa", CORE, "pu", "gpu"))
 #: Units of measured resources, and the suffixes of quantities that they stand for.
 BYTE_UNITS = {"B": ""} | {
     f"{prefix}{ending}": f"{'k' if prefix == 'K' and not binary else prefix}{binary}"

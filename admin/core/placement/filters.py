@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
+from admin.core.graph.request_texts import read_request
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
@@ -145,14 +146,34 @@ def _undescribed(resources: list[str], cluster: Cluster, workload: Workload) -> 
 
 def _unfit(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     asks = workload.asks
-    described = [(candidate, machine) for candidate in candidates if (machine := candidate.cluster.machine) is not None]
-    if asks is None or not described:
+    if asks is None:
         return {}
+    described = [(candidate, machine) for candidate in candidates if (machine := candidate.cluster.machine) is not None]
+    drops = _unchecked(candidates, asks) if len(described) < len(candidates) else {}
+    if not described:
+        return drops
     misfits = described[0][1].machines.misfits(asks, [machine for _, machine in described])
-    return {
+    return drops | {
         candidate.position: f"has no place for it: {missing}"
         for candidate, machine in described
         if (missing := misfits[machine.digest])
+    }
+
+
+def _unchecked(candidates: Sequence[Candidate], asks: str) -> dict[int, str]:
+    """The clusters of which nobody says whether they have what a job requires.
+
+    What an agent that has not been seen yet will describe is not known, as its capacity is not.
+    """
+    requires = read_request(asks).requires
+    if not requires:
+        return {}
+    remedy = "describe it with rainbowctl update cluster-description, or its agent does"
+    reason = f"has no description by which `requires` ({requires[0]}) could be checked: {remedy}"
+    return {
+        candidate.position: reason
+        for candidate in candidates
+        if candidate.cluster.machine is None and not candidate.cluster.is_expected
     }
 
 

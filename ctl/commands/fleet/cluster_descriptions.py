@@ -200,3 +200,5 @@ def _report(session: Session, name: str, answer: Document) -> None:
     differences = ", ".join(description.get("differences") or [])
     has = "would be" if answer.get("dry_run") else "is"
     printer.note(f"The description of cluster {name} {has} at revision {description.get('revision')}: {differences}.")
+    if answer.get("note"):
+        printer.note(str(answer["note"]))

@@ -60,13 +60,14 @@ class Admin:
     def __init__(self) -> None:
         self.sent: list[Mapping[str, Any]] = []
         self.error: ClientError | None = None
+        self.digest = "d1"
 
     def put(self, path: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         assert path == "clusters/red/description"
         if self.error is not None:
             raise self.error
         self.sent.append(body)
-        return {"note": "The description that otto set stays."}
+        return {"note": "The description that otto set stays.", "description": {"digest": self.digest}}
 
 
 class DescribedEngine(FakeEngine):
@@ -121,3 +122,20 @@ def test_a_description_that_was_not_stored_is_sent_again_but_not_to_an_older_adm
     clock.advance(61)
     sender.step()
     assert bool(admin.sent) is is_tried_again
+
+
+@pytest.mark.parametrize(
+    ("stored", "sends"), [("", 2), ("d0", 2), ("d1", 1), (None, 1)], ids=["removed", "another", "same", "older admin"]
+)
+def test_a_description_is_sent_again_where_the_admin_has_another_or_none(stored: str | None, sends: int) -> None:
+    engine, admin, clock = DescribedEngine(), Admin(), FakeClock()
+    engine.description = {"graph": 1}
+    sender = describer(engine, admin, clock)
+    sender.step()
+    sender.stored = stored
+    clock.advance(61)
+    sender.step()
+    sender.stored = "d1" if stored is not None else None
+    clock.advance(61)
+    sender.step()
+    assert len(admin.sent) == sends

@@ -298,7 +298,18 @@ def test_a_document_that_is_wrong_throughout_has_a_bounded_answer() -> None:
         (
             {"io": io(("n1", "io1"), ids=("io0", "io1", "io2"))},
             "subsystems.io.graph.nodes",
-            "vertices io0, io2 have no edge",
+            "vertices 'io0', 'io2' have no link to the main graph",
+        ),
+        (
+            {"io": io(("n1", "io1"), ("io1", "io2"), ("io2", "io1"), ids=("io1", "io2"))},
+            "subsystems.io.graph.edges",
+            "vertices 'io1', 'io2' are inside themselves",
+        ),
+        ({"io": io(ids=("io1",))}, "subsystems.io.graph.nodes", "vertex 'io1' has no link to the main graph"),
+        (
+            {"io": io(("n1", "io1"), ("io2", "io3"), ids=("io1", "io2", "io3"))},
+            "subsystems.io.graph.nodes",
+            "vertices 'io2', 'io3' have no link",
         ),
         (
             {"io": changed("graph/nodes/io1/metadata/size", -2, io(("n1", "io1")))},
@@ -358,3 +369,63 @@ def test_the_examples_register() -> None:
         files = {"io": "cluster-io-subsystem.json", "spack": "spack-subsystem.json"}
         graph = read_description(main, {name: documents[files[name]] for name in names})
         assert len(graph.ids) == 44
+
+
+def with_power(*edges: tuple[str, str], ids: tuple[str, ...] = ("p",)) -> dict[str, Any]:
+    """A list whose edges bring a subsystem along."""
+    document = listed(*SMALL)
+    metadata = {"type": "pdu", "name": "pdu0", "size": 1000, "unit": "W"}
+    document["graph"]["nodes"] += [{"id": id_, "metadata": metadata} for id_ in ids]
+    document["graph"]["edges"] += [
+        {"source": source, "target": target, "metadata": {"subsystem": "power", "relationship": "contains"}}
+        for source, target in edges
+    ]
+    return document
+
+
+def test_what_is_wrong_with_a_subsystem_within_the_main_graph_is_refused_by_vertex() -> None:
+    cycle = refusals(with_power(("n1", "p"), ("p", "q"), ("q", "p"), ids=("p", "q")))
+    assert "vertices 'p', 'q' are inside themselves" in cycle["graph.edges"]
+    alone = refusals(with_power(("p", "q"), ids=("p", "q")))
+    assert "vertices 'p', 'q' have no link to the main graph" in alone["graph.nodes"]
+    read_description(with_power(("n1", "p"), ("p", "q"), ids=("p", "q")))
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        Requirement("power", "type", "pdu"),
+        Requirement("power", "size", None, 900),
+        Requirement("power", "name", "pdu0"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_inline", [True, False])
+def test_type_size_and_name_of_subsystems_are_asked_alike_in_either_shape(
+    is_inline: bool, requirement: Requirement
+) -> None:
+    inline = with_power(("n1", "p"))
+    power = {"nodes": {"p": inline["graph"]["nodes"][-1]}, "edges": [{**inline["graph"]["edges"][-1]}]}
+    graph = read_description(inline) if is_inline else read_description(by_id(*SMALL), {"power": {"graph": power}})
+    need = Need(Vertex("node", (Need(Unit("core"), 1000),), (requirement,)), 1)
+    assert Matcher(ResourceRequest((need,))).fits(graph)
+    assert not Matcher(ResourceRequest((need._replace(amount=2),))).fits(graph)
+
+
+def test_type_and_size_of_the_main_graph_may_be_required() -> None:
+    def fits(*requires: Requirement) -> bool:
+        return Matcher(ResourceRequest((Need(Unit("core", requires), 1000),))).fits(graph)
+
+    graph = read_description(changed("graph/nodes/k1/metadata/size", 8))
+    assert fits(Requirement("containment", "size", None, 8))
+    assert fits(Requirement("containment", "type", "core"), Requirement("containment", "size", 1))
+    assert not fits(Requirement("containment", "size", None, 9))
+    assert not fits(Requirement("containment", "type", "node"))
+
+
+@pytest.mark.parametrize("type_", ["core", "gpu", "socket", "node"])
+@pytest.mark.parametrize("unit", ["GiB", "MHz"])
+def test_a_unit_of_what_is_counted_is_refused_by_vertex(type_: str, unit: str) -> None:
+    document = changed("graph/nodes/k1/metadata", {"type": type_, "size": 8, "unit": unit})
+    assert f"a {type_} has no unit, such as '{unit}'" in refusals(document)["graph.nodes.k1.metadata.unit"]
+    read_description(changed("graph/nodes/k1/metadata", {"type": "bandwidth", "size": 8, "unit": "Gb"}))
