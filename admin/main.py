@@ -365,3 +365,7 @@ def main() -> None:
     except CannotStart as reason:
         click.echo(f"error: {reason}", err=True)
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -85,7 +85,8 @@ class Bids:
             if bid.start_seconds is not None:
                 bid = replace(bid, start_seconds=max(bid.start_seconds, slot_seconds))
             del self._questions[number]
-            fields = {"start_seconds": bid.start_seconds, "cost": bid.cost, "reason": bid.reason[:4000] or None}
+            start = bid.start_seconds if bid.answer == "yes" else None
+            fields = {"start_seconds": start, "cost": bid.cost, "reason": bid.reason[:4000] or None}
             given = {name: value for name, value in fields.items() if value is not None}
             self._answers[number] = {"question": number, "uid": question["uid"], "answer": bid.answer, **given}
 

@@ -157,6 +157,10 @@ class SimulationAnswer(Answer):
         Meta(description="How many of those are refused, `before` and `after`, by the reason's code."),
     ]
     fleet: AssumedFleetAnswer
+    by_last_bids: Annotated[
+        int | None,
+        Meta(description="How many would ask their clusters; nobody was asked: the last bids of the clusters count."),
+    ] = None
     not_counted: Annotated[str | None, Meta(description="What was pruned, and might have been compared.")] = None
 
     @classmethod
@@ -170,6 +174,7 @@ class SimulationAnswer(Answer):
             by_cluster=_both(simulation.before, simulation.after),
             by_refusal=_both(simulation.refused_before, simulation.refused_after),
             fleet=AssumedFleetAnswer.from_simulation(simulation),
+            by_last_bids=simulation.by_last_bids or None,
             not_counted=simulation.not_counted,
         )
 

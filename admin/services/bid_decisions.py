@@ -176,7 +176,10 @@ class Bidding:
             return
         there = min(start for name, start in weighed.starts.items() if name != present)
         sooner = describe_present(given[present], weighed.starts.get(present))
-        because = f"from {present}, {sooner}, since another starts it in {show_duration(there)} by bids of one round"
+        cluster = choose(better.evaluation, str(execution.key)).cluster
+        because = (
+            f"from {present}, {sooner}, since '{cluster}' starts it in {show_duration(there)} by bids of one round"
+        )
         self._assign(round_, execution, workload, better, because, asking)
 
     def _assign(

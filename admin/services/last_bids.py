@@ -31,11 +31,12 @@ def foresee_bids(
     }
     load = replace(load, run_seconds=None if workload.job is None else workload.job.duration)
     weighed = weigh(route, evaluation, given, asking_of(group, workload.requested), workload, load).evaluation
-    if weighed.code != ASSIGNED:
-        return evaluation
-    return replace(
-        weighed, code=ASKING, message=_source([known[name] for name in names if name in known], len(names), load.now)
-    )
+    source = _source([known[name] for name in names if name in known], len(names), load.now)
+    if weighed.code != ASSIGNED:  # a no to something else refuses nothing: the clusters would be asked anyway
+        obstacles = f"{weighed.message[:1].lower()}{weighed.message[1:]}"
+        message = f"Its clusters would be asked; {source}, {obstacles}"
+        return replace(weighed, code=ASKING, message=message, is_feasible=True)
+    return replace(weighed, code=ASKING, message=source)
 
 
 def _source(known: Sequence[Bid], asked: int, now: datetime) -> str:

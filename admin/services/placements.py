@@ -246,6 +246,7 @@ class Simulation:
     after: Counter[str]
     refused_before: Counter[str]  #: executions that are refused, by the code of the reason
     refused_after: Counter[str]
+    by_last_bids: int  #: executions whose clusters would be asked, before or after
     state: FleetState
     fleet: Fleet  #: as it is
     told: frozenset[str] | None  #: the clusters that the asker is told of; None for all
@@ -268,7 +269,7 @@ def simulate(
     moves: list[Move] = []
     before, after = Counter[str](), Counter[str]()
     refused_before, refused_after = Counter[str](), Counter[str]()
-    compared = 0
+    compared = by_last_bids = 0
     with context.database.reading() as connection:
         changes = planned_changes(context, connection, proposed, force=True)
         check_readable(context, connection, scope)
@@ -288,6 +289,7 @@ def simulate(
                 after[new.cluster or ""] += 1
                 refused_before.update([old.reason] if old.refused else ())
                 refused_after.update([new.reason] if new.refused else ())
+                by_last_bids += ASKING in (old.reason, new.reason)
                 if old.place != new.place:
                     moves.append(Move(execution=execution, before=old, after=new))
             compared += len(page)
@@ -298,6 +300,7 @@ def simulate(
         after=after,
         refused_before=refused_before,
         refused_after=refused_after,
+        by_last_bids=by_last_bids,
         state=state,
         fleet=current.fleet,
         told=told,

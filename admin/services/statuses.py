@@ -44,7 +44,7 @@ from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
 from admin.services.token_waits import view_token_wait
 from admin.services.visibility import told_registration
-from admin.store import execution_queue, fleet, registrations, statuses
+from admin.store import bid_rounds, execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 from admin.store.given_jobs import given_jobs
@@ -140,6 +140,7 @@ def view_status(
         tokens=tokens,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
+        ask_again_at=bid_rounds.due_at(connection, execution.id) if is_nowhere and obstacles is None else None,
         drain=drain,
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,

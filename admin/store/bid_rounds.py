@@ -190,6 +190,12 @@ def save(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     update_all(connection, bid_rounds, rows)
 
 
+def due_at(connection: Connection, execution_id: int) -> datetime | None:
+    """When the clusters of an execution are asked again; None where that is not due."""
+    query = select(func.max(bid_rounds.c.ask_again_at)).where(bid_rounds.c.execution_id == execution_id)
+    return connection.execute(query).scalar()
+
+
 def of(connection: Connection, execution_id: int) -> list[BidRound]:
     """The rounds of an execution, the first one first."""
     query = _SELECT_ROUND.where(bid_rounds.c.execution_id == execution_id).order_by(bid_rounds.c.number)

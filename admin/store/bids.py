@@ -74,6 +74,7 @@ class Asked(NamedTuple):
     answer: str | None
     start_seconds: float | None
     cost: float | None
+    is_finished: bool  #: whether the execution is over
 
 
 def asked(connection: Connection, ids: Iterable[int]) -> dict[int, Asked]:
@@ -81,6 +82,7 @@ def asked(connection: Connection, ids: Iterable[int]) -> dict[int, Asked]:
     query = (
         select(bids.c.id, bids.c.round, bids.c.cluster, executions.c.uid, bid_rounds.c.deadline)
         .add_columns(bid_rounds.c.decided_at.is_(None), bids.c.answer, bids.c.start_seconds, bids.c.cost)
+        .add_columns(executions.c.finished_at.is_not(None))
         .join(bid_rounds, bid_rounds.c.id == bids.c.round)
         .join(executions, executions.c.id == bid_rounds.c.execution_id)
         .where(bids.c.id.in_(list(ids)))
@@ -152,10 +154,19 @@ def _bid(row: AnyRow) -> Bid:
     )
 
 
+#: What clusters answer themselves.
+_OWN_ANSWERS = tuple(answer.value for answer in (BidAnswer.YES, BidAnswer.NOT_NOW, BidAnswer.NEVER))
+#: The newest rows among which a no counts as the last bid of its cluster: no index has those of all.
+_RECENT = 20_000
+
+
 def last(connection: Connection) -> dict[str, Bid]:
-    """The last bid of each cluster that ever said yes to something."""
-    newest = select(func.max(bids.c.id)).where(text(IS_BID)).group_by(bids.c.cluster).scalar_subquery()
-    query = select(*_BID, bids.c.answered_at).where(bids.c.id.in_(newest))
+    """The last bid of each cluster, whatever it said; a no that many bids followed counts no more."""
+    recent = select(bids.c.id, bids.c.cluster, bids.c.answer).order_by(bids.c.id.desc()).limit(_RECENT).subquery()
+    answered = select(func.max(recent.c.id)).where(recent.c.answer.in_(_OWN_ANSWERS)).group_by(recent.c.cluster)
+    accepted = select(func.max(bids.c.id)).where(text(IS_BID)).group_by(bids.c.cluster)
+    query = select(*_BID, bids.c.answered_at).order_by(bids.c.id)  # of two of one cluster the newer one stays
+    query = query.where(or_(*(bids.c.id.in_(newest.scalar_subquery()) for newest in (answered, accepted))))
     return {row.cluster: _bid(row) for row in connection.execute(query)}
 
 

@@ -628,7 +628,9 @@ def test_what_another_strategy_gave_to_a_cluster_is_asked_about_too(asker: MakeA
     test.bid("a", "never", reason="no such partition")
     test.bid("b", start_seconds=60)
     assert test.place("e")[0] == "b"
-    assert test.explain("e")["because"].startswith(f"from {test.full('a')}, which will never run it, since another")
+    assert test.explain("e")["because"].startswith(
+        f"from {test.full('a')}, which will never run it, since '{test.full('b')}' starts"
+    )
 
 
 def test_requests_with_another_strategy_keep_no_others_from_being_asked_about(
@@ -724,6 +726,52 @@ def test_place_and_simulate_answer_from_the_last_bids_and_say_so(asker: MakeAske
     [move] = simulated["executions"]
     assert (move["before"]["cluster"], move["after"]["cluster"]) == (test.full("b"), test.full("a"))
     assert (move["after"]["reason"], "last bids" in move["after"]["message"]) == ("ASKING", True)
+    assert simulated["by_last_bids"] == 1
+
+
+def test_place_goes_by_the_last_bid_of_each_cluster_whatever_it_said(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    request = asked(project=test.project, **pool(test.pool))
+    test.create("e")
+    test.bid("a")
+    test.bid("b", start_seconds=300)
+    test.create("busy")
+    test.bid("a", "not-now", reason="maintenance")
+    test.bid("b", start_seconds=300)
+    placed = ok(test.api.post(f"{API}/placements", json=request))
+    assert test.short(placed["cluster"]) == "b"
+    reasons = {test.short(candidate["cluster"]): candidate.get("why_not") for candidate in placed["candidates"]}
+    assert reasons["a"] == "said not now (maintenance)"
+    test.create("none")
+    test.bid("a", "not-now", reason="maintenance")
+    test.bid("b", "never", reason="no such partition")
+    placed = ok(test.api.post(f"{API}/placements", json=request))
+    assert (placed.get("cluster"), placed["reason"]["code"]) == (None, "ASKING")
+    assert placed["reason"]["message"] == (
+        f"Its clusters would be asked; by the last bids of 2 of 2, up to 0 s old, no cluster of pool '{test.pool}' is "
+        f"able: '{test.full('a')}' said not now (maintenance), '{test.full('b')}' said never (no such partition)."
+    )
+    simulated = ok(test.api.post(f"{API}/simulations", json=simulation_of_nothing(test)))
+    assert simulated["by_cluster"][""] == {"before": 3, "after": 3}
+
+
+def test_what_says_never_to_one_job_is_no_refusal_of_another(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    test.bid("a", "never", reason="no gpu")
+    placed = ok(test.api.post(f"{API}/placements", json=asked(project=test.project, **pool(test.pool))))
+    assert (placed["reason"]["code"], placed.get("refused")) == ("ASKING", None)
+    assert "said never (no gpu)" in placed["reason"]["message"]
+    test.create("other")
+    test.pass_time(3)  # nobody answers, which is no bid
+    placed = ok(test.api.post(f"{API}/placements", json=asked(project=test.project, **pool(test.pool))))
+    assert "said never (no gpu)" in placed["reason"]["message"]
+
+
+def simulation_of_nothing(test: Asker) -> Document:
+    """A simulation of the pool as it is, over the executions of a test."""
+    members = group([test.full(name) for name in test.agents], strategy="ask")
+    return {"changes": [{"pool_definition": {"name": test.pool, **members}}], "since": "24h", "project": test.project}
 
 
 def test_place_takes_the_time_limit_of_the_job_into_account_as_a_round_does(asker: MakeAsker) -> None:
@@ -924,7 +972,13 @@ def test_a_request_gives_single_fields_over_those_of_its_pool(asker: MakeAsker) 
 @pytest.mark.parametrize(
     ("spec", "field", "reason"),
     [
-        ({"ask_deadline": "5s"}, "spec.ask_deadline", "is for the strategy ask alone"),
+        ({"strategy": "weighted", "ask_deadline": "5s"}, "spec.ask_deadline", "is for the strategy ask alone"),
+        ({"choose_by": "mix", "rules": [{"sort": "cost"}]}, "spec.choose_by", "is for the strategy ask alone"),
+        (
+            {"job": {"command": ["true"], "compatibility": {"libraries": None}}},
+            "spec.job.compatibility.libraries",
+            "null",
+        ),
         ({"strategy": "spill", "choose_by": "mix"}, "spec.choose_by", "is for the strategy ask alone"),
         ({"strategy": "ask", "ask_deadline": "601s"}, "spec.ask_deadline", "is longer than 600 s"),
         ({"strategy": "ask", "ask_deadline": "soon"}, "spec.ask_deadline", "is not a duration"),
@@ -936,6 +990,50 @@ def test_what_a_request_says_of_asking_is_checked(asker: MakeAsker, spec: Docume
     test = asker("a")
     answer = refused(create(test.api, "e", project=test.project, **pool(test.pool), **spec), 400, "invalid_request")
     assert any(detail["field"] == field and reason in detail["reason"] for detail in answer["details"]), answer
+
+
+def test_what_a_request_says_of_asking_or_of_rules_means_their_strategy(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("cheap", choose_by="cheapest")
+    test.bid("a", start_seconds=0, cost=5)
+    test.bid("b", start_seconds=600, cost=1)
+    assert test.place("cheap")[0] == "b"
+    test.create("by-rules", rules=[{"sort": "position"}])
+    assert test.place("by-rules") == ("a", "QUEUED", "ASSIGNED")
+    assert test.explain("by-rules")["strategy"] == "constraint"
+
+
+def test_an_explanation_says_when_clusters_are_asked_again_of_which_none_said_yes(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    assert test.explain("e")["status"]["next"].startswith("The bids of its clusters decide")
+    test.bid("a", "not-now")
+    status = test.explain("e")["status"]
+    assert status["next"].startswith("No cluster has said yes; they are asked again ")
+    assert status["next_at"] == test.rounds("e")[0]["ask_again_at"]
+    test.pass_time(1)
+    assert test.explain("e")["status"]["next"].startswith("The bids of its clusters decide")
+
+
+def test_a_bid_after_an_abort_and_a_never_with_a_start_are_refused(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    [question] = test.questions("a")
+    [told] = test.answer("a", question, answer="never", start_seconds=5)["refused"]
+    assert told["reason"].startswith("INVALID_BID: start_seconds: is of no meaning for what will never start")
+    ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/e", json={"cause": "not needed"}))
+    assert test.answer("a", question)["refused"] == [{"event": f"bid {question['question']}", "reason": "NOT_ASKED"}]
+
+
+def test_a_property_that_rules_know_as_something_else_is_warned_of(asker: MakeAsker) -> None:
+    test = asker("a")
+    properties = {"nodes_free": 20, "zone": "eu"}
+    answer = ok(test.api.put(f"{API}/clusters/{test.full('a')}", json={"cluster": {"properties": properties}}))
+    [warning] = answer["warnings"]
+    assert (warning["code"], warning["field"]) == ("shadowed_property", "properties.nodes_free")
+    assert "write `properties.nodes_free` there" in warning["message"]
+    told = get(test.api, "warnings")["warnings"]
+    assert ("shadowed_property", test.full("a")) in [(warning["code"], warning.get("name")) for warning in told]
 
 
 def test_what_is_placed_by_another_strategy_is_not_asked_about_where_the_pool_rebalances(asker: MakeAsker) -> None:

@@ -12,6 +12,8 @@ from admin.core.fields.compounds import FreeForm, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, not_null, numbered_choice
 from admin.core.fleet import asking
 from admin.core.fleet.documents import STRATEGY, strategy_problems
+from admin.core.fleet.fleet import CONSTRAINT
+from admin.core.graph.compatibility import null_problems
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.json_text import json_string
 from admin.core.placement.candidates import RequestedStrategy
@@ -97,12 +99,14 @@ EXECUTION_SPEC = Section(
 
 def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
-    normal: dict[str, Any] = read(EXECUTION_SPEC, spec, path)
+    normal = _with_strategy(read(EXECUTION_SPEC, spec, path))
     asking_problems = [
         Problem(field=dotted((*path, name)), reason=reason)
         for name, reason in asking.asking_problems(normal, asking.REQUEST_FIELDS).items()
     ]
-    raise_problems([*retry_problems(normal, path), *strategy_problems(normal, (*path, "rules")), *asking_problems])
+    strategic = [*strategy_problems(normal, (*path, "rules")), *asking_problems]
+    nulls = null_problems((normal.get("job") or {}).get("compatibility"), (*path, "job", "compatibility"))
+    raise_problems([*retry_problems(normal, path), *strategic, *nulls])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
@@ -144,6 +148,17 @@ def target_of(settings: Mapping[str, Any]) -> Target:
         pool=settings.get("cluster_assignment", {}).get("cluster_pool_name"),
         label=settings.get("execution_cluster_label", {}).get("value"),
     )
+
+
+def _with_strategy(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec with the strategy that its rules, or what it says of asking, are for."""
+    if spec.get("strategy") is not None:
+        return spec
+    has_rules = spec.get("rules") is not None
+    asks = any(spec.get(name) is not None for name in asking.REQUEST_FIELDS)
+    if has_rules == asks:
+        return spec
+    return {**spec, "strategy": CONSTRAINT if has_rules else asking.ASK}
 
 
 def requested_strategy(request: Mapping[str, Any]) -> RequestedStrategy | None:

@@ -68,6 +68,7 @@ class Circumstances:
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
     triggers: str = ""  #: when it is decided again, where no cluster would take it now
+    ask_again_at: datetime | None = None  #: when its clusters are asked again, of which none has said yes
     start: Start | None = None  #: when it starts, where its cluster takes work
     quota: str = ""  #: the quota that has no room for it now, and who has it
     tokens: TokenWait | None = None  #: what it waits for in token pools, where its cluster has room
@@ -228,6 +229,8 @@ class Circumstances:
             return f"Its next attempt may start {show_due(self.not_before, now)}{if_taken}.", self.not_before
         if self.reason == ASKING and not self.obstacles:
             step = "The bids of its clusters decide; if none of them says yes, they are asked again."
+            if self.ask_again_at is not None:
+                step = f"No cluster has said yes; they are asked again {show_due(self.ask_again_at, now)}."
         elif self.cluster is None:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
@@ -249,4 +252,5 @@ class Circumstances:
         if self.queue_deadline is not None:
             budget = f" (its queueing budget is {self.queueing_budget})" if self.queueing_budget else ""
             step += f" If it still waits, it is TIMED_OUT {show_due(self.queue_deadline, now)}{budget}."
-        return step, self.queue_deadline
+        times = (self.queue_deadline, self.ask_again_at)
+        return step, min((time for time in times if time is not None), default=None)

@@ -38,6 +38,18 @@ def _annotated(annotations: Any, path: Path, problems: list[Problem]) -> Iterato
                 yield {"name": subsystem, "field": field, "match": value}, (*path, name)
 
 
+def null_problems(compatibility: Any, path: Path) -> list[Problem]:
+    """A problem of each null in the compatibility of a job: it would say nothing, and be left out."""
+    if not isinstance(compatibility, Mapping):
+        return []
+    problems: list[Problem] = []
+    for name, needs in compatibility.items():
+        if needs is None:
+            add_problem(problems, (*path, shorten(str(name))), "is null: say what is needed, or leave it out.")
+        problems += null_problems(needs, (*path, shorten(str(name))))
+    return problems
+
+
 def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[tuple[Any, Path]]:
     if compatibility is None:
         return

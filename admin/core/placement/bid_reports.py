@@ -53,6 +53,9 @@ def read_bid(document: object) -> BidReport:
             return BidReport(question=given.get("question", 0), problem=f"{name}: is missing.")
     answer = BidAnswer(given["answer"])
     start = given.get("start_seconds") if answer is BidAnswer.YES else None
+    if answer is BidAnswer.NEVER and "start_seconds" in given:
+        problem = "start_seconds: is of no meaning for what will never start: leave it out."
+        return BidReport(question=given["question"], problem=problem)
     if answer is BidAnswer.YES and start is None:
         problem = "start_seconds: is missing: a yes says in how many seconds the job would start."
         return BidReport(question=given["question"], problem=problem)

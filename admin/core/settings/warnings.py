@@ -48,6 +48,7 @@ class WarningCode(StrEnum):
     UNKNOWN_CAPACITY = "unknown_capacity"
     REPORTED_CAPACITY = "reported_capacity"
     SHADOWED_DEFINITION = "shadowed_definition"
+    SHADOWED_PROPERTY = "shadowed_property"
     CLOCK_JUMPED = "clock_jumped"
     DATABASE_RESTORED = "database_restored"
     UNKNOWN_WORK = "unknown_work"

@@ -27,6 +27,7 @@ from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
 from admin.core.json_text import json_string
 from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
+from admin.core.placement.constraints.shadowed import shadowed_properties
 from admin.core.problems import raise_problems
 from admin.core.provenance import Actor
 from admin.core.settings.kinds import Payload
@@ -82,7 +83,8 @@ class ChangeableFleet(Changeable):
 
     @classmethod
     def stored_warnings(cls, context: Context, connection: Connection) -> list[Warning]:
-        return fleet_warnings(current_fleet(context, connection))
+        fleet_now = current_fleet(context, connection)
+        return [*fleet_warnings(fleet_now), *shadowed_properties(fleet_now)]
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         keys = [(FleetKind(write.key.kind), write.key.name) for write in writes]
@@ -102,7 +104,8 @@ class ChangeableFleet(Changeable):
         after = fleet_of(self.context, self.connection, definitions_after(self.draft.changes))
         self._check_rules(rows)
         written = {(change.kind, change.name) for _, change in rows}
-        return [warning for warning in fleet_warnings(after) if (warning.kind, warning.name) in written]
+        warnings = [*fleet_warnings(after), *shadowed_properties(after)]
+        return [warning for warning in warnings if (warning.kind, warning.name) in written]
 
     def _check_rules(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> None:
         """Refuse rules that name a property which no cluster of the fleet has once all changes are made."""

@@ -75,20 +75,23 @@ def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
     if warnings := stale_documents(session, proposal):
         answer["warnings"] = warnings
         tell_warnings(session, warnings)
-    _print(session, answer, since, where)
+    show_simulation(session.printer, answer, since, where)
 
 
-def _print(session: Session, answer: Document, since: str, where: Mapping[str, str]) -> None:
-    printer = session.printer
+def show_simulation(printer: Printer, answer: Document, since: str, where: Mapping[str, str]) -> None:
+    """Print what a simulation answers."""
     executions = answer["executions"]
     if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
-    printer.sentence(_summary(session.printer, answer, since, where))
+    printer.sentence(_summary(printer, answer, since, where))
     if answer.get("not_counted"):
         printer.sentence(str(answer["not_counted"]))
     if answer.get("fleet"):
         printer.sentence(_assumed(printer, answer["fleet"]))
         printer.sentence(_COMPARED)
+    if answer.get("by_last_bids"):
+        asked = count(int(answer["by_last_bids"]), "execution")
+        printer.sentence(f"Asking was simulated for {asked}: nobody was asked, the last bids of the clusters count.")
     if executions:
         printer.line()
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BEFORE BY", "AFTER", "AFTER BY", "REASON"]

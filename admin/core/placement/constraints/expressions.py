@@ -272,6 +272,9 @@ def _describe(node: ast.AST) -> str:
         ast.BitAnd: "`&`: write `and`; it",
         ast.BitOr: "`|`: write `or`; it",
         ast.Is: "`is`",
+        ast.JoinedStr: "an f-string",
+        ast.Lambda: "a function of your own",
+        ast.NamedExpr: "`:=`",
     }
     loops = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension)
     return "a loop" if isinstance(node, loops) else signs.get(type(node), f"a {type(node).__name__}")

@@ -70,7 +70,7 @@ def test_expressions_have_values(text: str, value: Value) -> None:
         ("cost & fast", "write `and`"),
         ("lambda: 1", "cannot be used"),
         ("(lambda: 1)()", "only functions with plain arguments"),
-        ("f'{zone}'", "cannot be used"),
+        ("f'{zone}'", "an f-string cannot be used"),
         ("{'a': 1}", "cannot be used"),
         ("[*zone]", "cannot be used"),
         ("zone.upper()", "only job and properties have fields"),
