@@ -10,6 +10,7 @@ from admin.core.executions.queues import TIERS
 from admin.core.json_text import json_string, json_value
 from admin.core.problems import Problem, closest, did_you_mean, raise_problems
 from admin.core.token_pools.answers import Allocation, Conflict, Exhausted, Full, Granted, NeverFits, UnknownPools
+from admin.core.token_pools.claims import EXECUTION_PREFIX
 from admin.core.token_pools.limits import POOL, Terms, never_fits
 
 #: The reason of an execution whose cluster has room, and which waits for tokens.
@@ -24,7 +25,7 @@ _USUAL_PRIORITY = 50
 
 def attempt_token(uid: str, attempt: int) -> str:
     """By what name an attempt of an execution holds tokens."""
-    return f"execution/{uid}/{attempt}"
+    return f"{EXECUTION_PREFIX}{uid}/{attempt}"
 
 
 def write_amounts(amounts: Mapping[str, int]) -> str | None:

@@ -9,6 +9,9 @@ from datetime import datetime
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.definitions import NO_CAPS, Caps
 
+#: How the tokens of executions start, which no request may name.
+EXECUTION_PREFIX = "execution/"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
