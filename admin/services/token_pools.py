@@ -190,15 +190,14 @@ def release(context: Context, release: Release) -> Released:
 def _checked(context: Context, release: Release) -> Release | NotHeld:
     """What the caller may give back."""
     used = context.tokens.usage(release.pools).values()
-    place = release.place
-    entries: list[Grant | Waiter] = [
-        entry for usage in used for entry in (*usage.grants, *usage.waiters) if entry.token == release.token
-    ]
-    entries = [entry for entry in entries if place is None or entry.place[:2] == place[:2]]
-    grants = [entry for entry in entries if isinstance(entry, Grant)]
-    waiters = [entry for entry in entries if isinstance(entry, Waiter)]
+    grants = [grant for usage in used for grant in usage.grants if _is_about(release, grant)]
+    waiters = [waiter for usage in used for waiter in usage.waiters if _is_about(release, waiter)]
     user = context.access.identity.user or ""
     return read_under("release", lambda: check_release(release, user, grants, waiters))
+
+
+def _is_about(release: Release, entry: Grant | Waiter) -> bool:
+    return entry.token == release.token and (release.place is None or entry.place[:2] == release.place[:2])
 
 
 def _with_origins(context: Context, limits: Sequence[Limit]) -> list[Limit]:

@@ -112,6 +112,11 @@ def describe_reclaim(amounts: Mapping[str, int]) -> str:
     return f"Its lease was over, and {describe_amounts(amounts)} came back for others. It may still be running."
 
 
+def describe_loss(amounts: Mapping[str, int]) -> str:
+    """That a run whose lease goes on no longer holds its tokens."""
+    return f"It no longer holds {describe_amounts(amounts)}: released by force, or lost by Redis. It goes on without."
+
+
 def _of_pool(full: Full) -> str:
     return f"{full.amount} {'token' if full.amount == 1 else 'tokens'} of pool '{full.pool}'"
 
