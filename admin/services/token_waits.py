@@ -46,7 +46,8 @@ def view_token_wait(context: Context, connection: Connection, execution: Executi
     others = list(line.values())
     place = place_in_line(own, others, rooms)
     answer = ledger.allocate(claim, terms)
-    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1)
+    told = execution.reason_message or ""
+    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1, told)
 
 
 def tokens_lacked(execution: Execution) -> str:
