@@ -215,12 +215,12 @@ def count_judgement_pause(reason: str) -> None:
 
 
 def count_tokens(pools: Iterable[str], answer: Answer) -> None:
-    """Count a claim on token pools that was granted or refused."""
+    """Count a claim on token pools that was granted or refused; one that waits counts when it starts to."""
     match answer:
         case Granted(is_new=True):
             for pool in pools:
                 token_grants_total.labels(pool).inc()
-        case Exhausted():
+        case Exhausted(is_repeated=False):
             for pool, level in {(full.pool, full.limit.level) for full in answer.full}:
                 token_refusals_total.labels(pool, level).inc()
             for pool in () if answer.full else pools:

@@ -74,6 +74,7 @@ def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = F
         priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
         lease_seconds=agents.lease_seconds,
         wait_seconds=0 if runs_already else agents.unreachable_seconds,
+        is_repeated=runs_already,
         since=lease.created_at,
     )
 

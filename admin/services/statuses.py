@@ -42,7 +42,7 @@ from admin.services.context import Context
 from admin.services.execution_quotas import describe_full
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
-from admin.services.token_waits import view_token_wait
+from admin.services.token_waits import tokens_lacked, view_token_wait
 from admin.services.visibility import told_registration
 from admin.store import bid_rounds, execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
@@ -138,6 +138,7 @@ def view_status(
         else None,
         quota=describe_full(context, connection, execution) if is_in_line else "",
         tokens=tokens,
+        lacks=tokens_lacked(execution),
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
         ask_again_at=bid_rounds.due_at(connection, execution.id) if is_nowhere and obstacles is None else None,

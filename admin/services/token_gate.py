@@ -12,7 +12,7 @@ from admin.core.executions.attempts import may_have_started
 from admin.core.executions.tokens import (
     WAITING_FOR_TOKENS,
     describe_amounts,
-    describe_reclaim,
+    describe_loss,
     describe_refusal,
     read_amounts,
 )
@@ -152,7 +152,7 @@ class TokenGate:
             return  # it is renewed by the next sync that finds Redis
         if isinstance(answer, NotHeld):
             lease.set(token_number=None)
-            lease.note(TOKENS_LOST, lease.reason, describe_reclaim(renewal.amounts), lease.cluster, self._now)
+            lease.note(TOKENS_LOST, lease.reason, describe_loss(renewal.amounts), lease.cluster, self._now)
 
 
 def _release(lease: LeasedExecution, claim: Claim) -> Release:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +30,10 @@ from admin.core.token_pools.explanations import LimitUse, limit_uses
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import Limit
 from admin.core.token_pools.lines import Waiter
+from admin.core.token_pools.releases import check_release
 from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
 from admin.metrics import token_refusals
-from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.base import ChangeOptions, read_under
 from admin.services.changeable.token_pools import token_pool_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
@@ -42,6 +44,8 @@ from admin.store import revisions, token_pools
 from admin.store.named_payloads import StoredPayload
 from admin.store.token_backends.base import PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
+
+_log = logging.getLogger("rainbow.tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +160,7 @@ def renew(context: Context, renewal: Renewal) -> Renewed:
     """Hold tokens for another lease; TokensNotHeld where the lease is over or the number old."""
     _check_place(context, renewal.place)
     try:
-        answer = context.tokens.renew(renewal)
+        answer = context.tokens.renew(replace(renewal, holder=context.access.identity.user or ""))
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Renew again before the lease is over.") from error
     if isinstance(answer, NotHeld):
@@ -166,15 +170,34 @@ def renew(context: Context, renewal: Renewal) -> Renewed:
 
 def release(context: Context, release: Release) -> Released:
     """Give tokens back, or leave the line; TokensNotHeld where neither is so."""
+    if release.force:
+        context.access.check("token_pools.write")
     if release.place is not None:
         _check_place(context, release.place)
     try:
-        answer = context.tokens.release(release)
+        checked = _checked(context, release)
+        answer = checked if isinstance(checked, NotHeld) else context.tokens.release(checked)
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Release again, or let the lease run out.") from error
     if isinstance(answer, NotHeld):
         raise _not_held(release.token, answer, "Nothing was released.")
+    if release.force:
+        user = context.access.identity.user or "somebody"
+        _log.warning("%s released %s of token '%s' by force", user, dict(answer.amounts), release.token)
     return answer
+
+
+def _checked(context: Context, release: Release) -> Release | NotHeld:
+    """What the caller may give back."""
+    used = context.tokens.usage(release.pools).values()
+    grants = [grant for usage in used for grant in usage.grants if _is_about(release, grant)]
+    waiters = [waiter for usage in used for waiter in usage.waiters if _is_about(release, waiter)]
+    user = context.access.identity.user or ""
+    return read_under("release", lambda: check_release(release, user, grants, waiters))
+
+
+def _is_about(release: Release, entry: Grant | Waiter) -> bool:
+    return entry.token == release.token and (release.place is None or entry.place[:2] == release.place[:2])
 
 
 def _with_origins(context: Context, limits: Sequence[Limit]) -> list[Limit]:

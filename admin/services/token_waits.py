@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from admin.core.executions.lifecycle import Phase
 from admin.core.executions.token_waits import TokenWait, wait_of
-from admin.core.executions.tokens import WAITING_FOR_TOKENS, line_priority, read_amounts
+from admin.core.executions.tokens import WAITING_FOR_TOKENS, describe_amounts, line_priority, read_amounts
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.answers import Allocation, Exhausted, Full
 from admin.core.token_pools.claims import Claim
@@ -45,7 +46,15 @@ def view_token_wait(context: Context, connection: Connection, execution: Executi
     others = list(line.values())
     place = place_in_line(own, others, rooms)
     answer = ledger.allocate(claim, terms)
-    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1)
+    told = execution.reason_message or ""
+    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1, told)
+
+
+def tokens_lacked(execution: Execution) -> str:
+    """The tokens that a run has lost and not got again; "" where it holds what it needs."""
+    if execution.phase != Phase.RUNNING.value or execution.token_pools is None or execution.token_number is not None:
+        return ""
+    return describe_amounts(read_amounts(execution.token_pools))
 
 
 def _claim(row: WaitingForTokens) -> Claim:

@@ -28,8 +28,8 @@ from ctl.client.errors import (
 from ctl.client.times import format_duration
 from ctl.client.transport import Transport
 
-#: How long a place in line is kept while nobody asks, as during a restart of the admin.
-_LINE_SECONDS = 60.0
+#: How long a place in line is kept while nobody asks, as during a restart of the admin; tokens may idle as long.
+_LINE_SECONDS = 10.0
 #: How often tokens are renewed within a lease.
 _RENEWALS = 3
 #: Pauses after a request that failed; each is longer than the last.
@@ -88,6 +88,7 @@ class HeldTokens:
         self._clock = clock
         self._lease_seconds = float(claim["lease_seconds"])
         self._ends_at = 0.0  #: by the clock here
+        self._may_be_held = False  #: whether a claim was sent and not answered
         self._stopped = threading.Event()
         self._renewing: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -165,7 +166,7 @@ class HeldTokens:
             asked_at = self._clock()
             answer, failure = None, None
             try:
-                answer = self._call("token_allocations", "claim", claim)
+                answer = self._ask(claim)
             except (Unreachable, ServerError) as error:
                 if is_first and error.status is None and not isinstance(error, Unanswered):
                     raise
@@ -187,6 +188,12 @@ class HeldTokens:
             pause = float((answer or {}).get("retry_seconds") or 1.0) if failure is None else _pause(failures, failure)
             self._sleep(pause if left is None else min(pause, left))
             is_first = False
+
+    def _ask(self, claim: Document) -> Document:
+        self._may_be_held = True
+        answer = self._call("token_allocations", "claim", claim)
+        self._may_be_held = False
+        return answer
 
     def _hold(self, answer: Document, asked_at: float) -> None:
         with self._lock:
@@ -231,6 +238,11 @@ class HeldTokens:
     def _leave_line(self) -> None:
         """Wait no longer, as far as the admin can be told; whatever it granted meanwhile goes back too."""
         with suppress(RainbowError):  # the place in line, or the lease, ends by itself
+            if self._may_be_held:  # only the number of the grant gives it back
+                answer = self._ask({**self._claim, "wait_seconds": 0})
+                if answer["status"] == "exhausted":
+                    return  # asking without waiting has left the line
+                self._hold(answer, self._clock())
             self._call("token_releases", "release", self._holding())
 
     def _holding(self) -> Document:

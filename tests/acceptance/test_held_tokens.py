@@ -48,7 +48,7 @@ def pool(shell: Shell) -> Document:
 def take_away(shell: Shell) -> None:
     """Give back what somebody else holds, as an operator may."""
     [holder] = pool(shell)["holders"]
-    release = {"token": holder["token"], "pools": {"hive": 1}, **HERE}
+    release = {"token": holder["token"], "pools": {"hive": 1}, **HERE, "force": True}
     shell.rest("POST", "token_releases", {"release": release})
 
 

@@ -15,7 +15,7 @@ from admin.services import exchange_batches
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, add, phase, played_agent, shown
 from tests.support.apps import context_of
-from tests.support.placing import API, get, ok
+from tests.support.placing import API, explanation, get, ok
 from tests.support.redis import RunningRedis, redis_server, running_redis
 from tests.support.token_backends import opened_backend
 from tests.support.waiting import wait_until
@@ -76,6 +76,22 @@ def test_what_waits_says_that_redis_is_down_and_goes_on_by_itself(app: Flask, se
     server.start()
     wait_until(lambda: agent.start(1) == ["e"])
     assert phase(agent, "e") == ("RUNNING", "RUNNING")
+
+
+def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask, server: RunningRedis) -> None:
+    from redis import Redis
+
+    host, _, port = server.address.rpartition(":")
+    agent = play(app, "here")
+    add(agent, "e", **HIVE)
+    with Redis(host=host, port=int(port)) as client:
+        client.flushall()
+    assert agent.offered(1) == {}
+    reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+    assert shown(agent, "e")["closure"]["reason"]["message"] == f"It waits for 1 token of hive. {reason}"
+    told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
+    assert told.endswith(f"it waits for 1 token of hive. {reason}")
+    wait_until(lambda: agent.start(1) == ["e"])
 
 
 def test_tokens_are_given_back_if_the_transaction_fails(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:

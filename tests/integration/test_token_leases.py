@@ -419,3 +419,31 @@ def test_the_explanation_names_the_pool_the_level_the_holder_and_the_place(agent
     assert tokens["place"] == 2
     assert [holder["execution"] for holder in tokens["full"][0]["holders"]] == ["e"]
     assert shown(agent, "g")["closure"]["reason"]["code"] == WAITING_FOR_TOKENS
+
+
+def test_a_wait_is_counted_as_one_refusal_however_often_it_asks(agent: PlayedAgent, hive: str) -> None:
+    add(agent, "e", "f", **need(hive))
+    agent.start(2)
+    for _ in range(3):
+        agent.sync(want=1)
+    assert get(agent.client, f"token_pools/{hive}")["refusals"] == {"pool": 1}
+
+
+def test_a_run_whose_tokens_were_released_is_told_so(agent: PlayedAgent, clock: Clock, hive: str) -> None:
+    add(agent, "e", "f", **need(hive))
+    assert agent.start(1) == ["e"]
+    [holder] = get(agent.client, f"token_pools/{hive}")["holders"]
+    place = {"project": agent.project, "domain": DOMAIN}
+    release = {"token": holder["token"], "pools": {hive: 1}, "force": True, **place}
+    ok(agent.client.post(f"{API}/token_releases", json={"release": release}))
+    assert agent.start(1) == ["f"]
+    clock.advance(30)
+    for _ in range(3):
+        agent.sync()
+    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/events?limit=100")["events"]
+    [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
+    loss = f"It no longer holds 1 token of {hive}: released by force, or lost by Redis. It goes on without."
+    assert loss in str(lost)
+    told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
+    assert f"It runs without the 1 token of {hive} that it needs." in told
+    assert get(agent.client, f"token_pools/{hive}").get("refusals") is None

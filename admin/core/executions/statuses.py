@@ -72,6 +72,7 @@ class Circumstances:
     start: Start | None = None  #: when it starts, where its cluster takes work
     quota: str = ""  #: the quota that has no room for it now, and who has it
     tokens: TokenWait | None = None  #: what it waits for in token pools, where its cluster has room
+    lacks: str = ""  #: the tokens that it runs without
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
@@ -116,7 +117,8 @@ class Circumstances:
         if self.phase is Phase.QUEUED:
             return self._queued(age, now)
         if self.phase is Phase.RUNNING:
-            return f"RUNNING{self._where} for {age}{self._of}: {self._silence(now) or f'{self.route}.'}"
+            lacks = f" It runs without the {self.lacks} that it needs." if self.lacks else ""
+            return f"RUNNING{self._where} for {age}{self._of}: {self._silence(now) or f'{self.route}.'}{lacks}"
         if self.phase is Phase.ABORTING:
             return f"ABORTING{self._where} for {age}{self._by}: {self._reason}"
         if self.phase is Phase.SUCCEEDED:

@@ -10,6 +10,7 @@ from admin.core.executions.queues import TIERS
 from admin.core.json_text import json_string, json_value
 from admin.core.problems import Problem, closest, did_you_mean, raise_problems
 from admin.core.token_pools.answers import Allocation, Conflict, Exhausted, Full, Granted, NeverFits, UnknownPools
+from admin.core.token_pools.claims import EXECUTION_PREFIX
 from admin.core.token_pools.limits import POOL, Terms, never_fits
 
 #: The reason of an execution whose cluster has room, and which waits for tokens.
@@ -24,7 +25,7 @@ _USUAL_PRIORITY = 50
 
 def attempt_token(uid: str, attempt: int) -> str:
     """By what name an attempt of an execution holds tokens."""
-    return f"execution/{uid}/{attempt}"
+    return f"{EXECUTION_PREFIX}{uid}/{attempt}"
 
 
 def write_amounts(amounts: Mapping[str, int]) -> str | None:
@@ -101,14 +102,28 @@ def describe_refusal(answer: Allocation, amounts: Mapping[str, int]) -> str:
         case Exhausted(full=(full, *_)):
             return f"It waits for {_of_pool(full)}: {describe_level(full)}, by {full.limit.origin}."
         case Exhausted():
-            return f"It waits for {describe_amounts(amounts)}. {answer.reason}"
+            return f"{_standstill(amounts)}{answer.reason}"
         case Conflict() | Granted():
             return f"It waits for {describe_amounts(amounts)}."
+
+
+def is_standstill(message: str, amounts: Mapping[str, int]) -> bool:
+    """Whether a run was told last that nothing is granted to anyone, which what is held does not show."""
+    return message.startswith(_standstill(amounts))
+
+
+def _standstill(amounts: Mapping[str, int]) -> str:
+    return f"It waits for {describe_amounts(amounts)}. "
 
 
 def describe_reclaim(amounts: Mapping[str, int]) -> str:
     """That the tokens of a run are no longer its own."""
     return f"Its lease was over, and {describe_amounts(amounts)} came back for others. It may still be running."
+
+
+def describe_loss(amounts: Mapping[str, int]) -> str:
+    """That a run whose lease goes on no longer holds its tokens."""
+    return f"It no longer holds {describe_amounts(amounts)}: released by force, or lost by Redis. It goes on without."
 
 
 def _of_pool(full: Full) -> str:

@@ -42,6 +42,7 @@ class Exhausted:
     place: int | None = None  #: in line, the first is 1; None where it does not wait there
     waiting: int = 0  #: how many stand in line for any of its pools, itself included
     reason: str = ""  #: why nothing is granted to anyone now, where no limit is full
+    is_repeated: bool = False  #: whether the claim was refused before, and asked again
 
 
 @dataclass(frozen=True, kw_only=True)

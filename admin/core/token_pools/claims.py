@@ -9,6 +9,9 @@ from datetime import datetime
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.definitions import NO_CAPS, Caps
 
+#: How the tokens of executions start, which no request may name.
+EXECUTION_PREFIX = "execution/"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -24,4 +27,5 @@ class Claim:
     weight: float = 1.0  #: of the claim; that of its project is among the terms
     lease_seconds: float = 60.0
     wait_seconds: float = 0.0  #: how long it stays in line without asking again
+    is_repeated: bool = False  #: whether it was refused before, and stands in no line that would tell
     since: datetime | None = None  #: its age in line; None for since it asks

@@ -8,18 +8,18 @@ from typing import Any
 
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section
-from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Datetime, Field, Integer, Number, Text
+from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Boolean, Datetime, Field, Integer, Number, Text
 from admin.core.problems import Problem, raise_problems
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
-from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.claims import EXECUTION_PREFIX, Claim
 from admin.core.token_pools.definitions import CAPS, Caps, tokens_field
 from admin.core.token_pools.grants import Release, Renewal
 
 #: The shortest and the longest lease of tokens.
 SHORTEST_LEASE_SECONDS, LONGEST_LEASE_SECONDS = 1.0, 86_400.0
-#: How long one may stand in line without asking again.
-LONGEST_WAIT_SECONDS = 3600.0
+#: How long one may stand in line without asking again, for tokens may be kept for one who died that long.
+LONGEST_WAIT_SECONDS = 60.0
 _MOST_POOLS = 64
 
 
@@ -77,6 +77,9 @@ HOLDING = Section(
         **_OF_BOTH,
         "number": Integer(minimum=0, nullable=False, description="The number of the grant; an old one is refused."),
         "expires_at": Datetime(nullable=False, description="The end of the lease, as it was told last."),
+        "force": Boolean(
+            nullable=False, description="Of a release: whoever holds it, also an execution; needs token_pools.write."
+        ),
     },
 )
 
@@ -113,8 +116,14 @@ def read_renewal(document: Any) -> Renewal:
 def read_release(document: Any) -> Release:
     """What is given back, from a request; Invalid with every problem in it."""
     normal = _read(HOLDING, document)
-    pools = tuple(sorted(normal["pools"]))
-    return Release(token=normal["token"], pools=pools, number=normal.get("number"), place=_place(normal))
+    return Release(
+        token=normal["token"],
+        pools=tuple(sorted(normal["pools"])),
+        number=normal.get("number"),
+        place=_place(normal),
+        amounts=normal["pools"],
+        force=normal.get("force", False),
+    )
 
 
 def _read(section: Section, document: Any, *needed: tuple[str, str]) -> Payload:
@@ -128,6 +137,9 @@ def _read(section: Section, document: Any, *needed: tuple[str, str]) -> Payload:
             if normal.get(field) in (None, {})
         ]
         problems += _place_problems(_place(normal), normal.get("execution", ""))
+        if normal.get("token", "").startswith(EXECUTION_PREFIX) and not normal.get("force"):
+            reason = f"Tokens that start with '{EXECUTION_PREFIX}' are held by executions alone: choose another name."
+            problems.append(Problem(field="token", reason=reason))
     raise_problems(problems)
     return normal
 

@@ -84,3 +84,5 @@ class Release:
     pools: tuple[str, ...]
     number: int | None = None  #: of the grant; None gives back whatever the token holds
     place: Scope | None = None  #: whose project and domain it must belong to; None for any
+    amounts: Mapping[str, int] | None = None  #: by pool, that must be held; None for whatever is
+    force: bool = False  #: whoever holds it

@@ -289,6 +289,7 @@ class Ledger:
             retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place),
             place=told_place,
             waiting=len(others) + bool(claim.wait_seconds),
+            is_repeated=is_waiting or claim.is_repeated,
         )
 
     def _full(self, claim: Claim, pool: str, terms: Terms, served: Room) -> list[Full]:

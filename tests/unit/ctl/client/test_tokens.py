@@ -83,7 +83,7 @@ def test_tokens_are_granted_and_given_back() -> None:
     with held(admin, clock) as tokens:
         assert (tokens.number, tokens.pools, tokens.lost.is_set()) == (7, {"hive": 1}, False)
     [claim], [release] = admin.sent("allocations"), admin.sent("releases")
-    assert (claim["wait_seconds"], claim["priority"]) == (60.0, 3)
+    assert (claim["wait_seconds"], claim["priority"]) == (10.0, 3)
     assert (release["token"], release["number"], release["project"]) == (claim["token"], 7, "ads")
     assert "priority" not in release
 
@@ -240,6 +240,16 @@ def test_interrupted_waiting_leaves_the_line() -> None:
     with pytest.raises(KeyboardInterrupt):
         tokens.acquire()
     assert len(admin.sent("releases")) == 1
+
+
+def test_a_claim_that_may_have_been_granted_is_given_back_by_its_number() -> None:
+    admin = Admin(
+        allocations=[EXHAUSTED, Unanswered("lost"), Unanswered("lost"), {**GRANTED, "status": "already_held"}]
+    )
+    with pytest.raises(Unanswered):
+        held(admin, Clock(), timeout=0.9).acquire()
+    assert admin.sent("allocations")[-1]["wait_seconds"] == 0
+    assert [release["number"] for release in admin.sent("releases")] == [7]
 
 
 def test_threads_share_a_client_and_have_claims_of_their_own() -> None:
