@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Full
+from admin.core.token_pools.claims import EXECUTION_PREFIX
 from admin.core.token_pools.grants import Grant
 from admin.messages.shared import Answer
 
@@ -23,7 +24,7 @@ class TokenHolderAnswer(Answer):
     amount: int
     since: datetime
     until: datetime
-    number: int | None = None
+    number: Annotated[int | None, Meta(description="Of executions; other holders alone know theirs.")] = None
     token: str | None = None
     holder: str | None = None
     project: str | None = None
@@ -37,7 +38,8 @@ class TokenHolderAnswer(Answer):
             amount=grant.amount,
             since=grant.granted_at,
             until=grant.expires_at,
-            number=grant.number if is_seen else None,
+            # By the number a holder proves a grant to be its own; that of an execution proves nothing over the API.
+            number=grant.number if is_seen and grant.token.startswith(EXECUTION_PREFIX) else None,
             token=if_seen(is_seen, grant.token),
             holder=if_seen(is_seen, grant.holder),
             project=if_seen(is_seen, grant.place.project),

@@ -129,10 +129,13 @@ def put_token_pool(
 def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
     """Grant a claim, or say what is full; an error where no waiting would help."""
     _check_place(context, claim.place)
+    holder = context.access.identity.user or ""
     try:
-        answer = context.tokens.allocate(replace(claim, holder=context.access.identity.user or ""))
+        answer = context.tokens.allocate(replace(claim, holder=holder))
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Nothing is granted until it does: ask again.") from error
+    if isinstance(answer, Granted) and any(grant.holder != holder for grant in answer.grants.values()):
+        answer = Conflict(held=answer.grants)  # another user's, whose number only that user is told
     if isinstance(answer, NeverFits):
         [limit] = _with_origins(context, [answer.limit])
         answer = replace(answer, limit=limit)

@@ -94,6 +94,9 @@ def test_other_amounts_than_are_held_are_refused(app: Flask) -> None:
 def test_of_users_the_holder_needs_no_number(app: Flask) -> None:
     ann, bea, olga = user(app, "ann", "submitter"), user(app, "bea", "submitter"), user(app, "olga", "admin")
     allocate(ann, "a")
+    [holder] = get(bea, "token_pools/lic")["holders"]
+    assert (holder["token"], holder.get("number")) == ("a", None)
+    refused(bea.post(f"{API}/token_allocations", json={"claim": claim("a")}), 409, "token_conflict")
     refused(release(bea, "a"), 400, "invalid_request", "release.number")
     refused(release(bea, "a", force=True), 403, "permission_denied")
     assert allocate(ann, "line", wait_seconds=5)["status"] == "exhausted"
