@@ -92,9 +92,9 @@ def find_execution(context: Context, connection: Connection, key: ExecutionId, *
     if execution is None:
         near = closest(key.name, executions.names_like(connection, key))
         raise ExecutionNotFound(
-            f"No execution is called '{shorten(key.name)}' in {key.project}/{key.domain}.{did_you_mean(near)} "
-            f"`rainbowctl get execution -p {key.project} -d {key.domain}` lists them."
-            f"{_retention(context, connection)}",
+            f"No execution is called '{shorten(key.name)}' in {key.project}/{key.domain}."
+            f"{_retention(context, connection)}{did_you_mean(near)} "
+            f"`rainbowctl get execution -p {key.project} -d {key.domain}` lists them.",
             details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
         )
     return execution
@@ -105,9 +105,14 @@ def _retention(context: Context, connection: Connection) -> str:
     age = context.settings.retention.executions
     cutoff = retention.cutoffs(connection).executions
     if cutoff is None:
-        return f" They are kept for {age} after their end." if age else ""
-    configured = f" (retention.executions: {age})" if age else ""
-    return f" Executions that ended before {show_time(cutoff)} were pruned{configured}."
+        return f" Executions are kept for {age} after their end." if age else ""
+    due = context.settings.retention.cutoffs(context.clock()).executions
+    # Nothing but a run of `rainbow-admin prune` with an age of its own deletes what is not due yet.
+    is_by_hand = due is None or cutoff > due
+    configured = f" (retention.executions: {age})" if age and not is_by_hand else ""
+    by_hand = " by `rainbow-admin prune`" if is_by_hand else ""
+    kept = f"; others are kept for {age} after their end" if age and is_by_hand else ""
+    return f" Executions that ended before {show_time(cutoff)} were pruned{by_hand}{configured}{kept}."
 
 
 class Previous(NamedTuple):

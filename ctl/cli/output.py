@@ -244,9 +244,11 @@ class Printer:
             table = plain_table(header, cells)
         else:
             table = stacked_table(header, cells, width)
-        if header and sys.stdout.isatty():
+        if header and has_colour(sys.stdout):
+            from ctl.cli.state_colours import paint_states
+
             first, end, rest = table.partition("\n")
-            table = f"{_bold(first)}{end}{rest}"
+            table = f"{_bold(first)}{end}{paint_states(first, rest)}"
         sys.stdout.write(table)
 
 

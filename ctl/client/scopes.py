@@ -98,6 +98,10 @@ class Scope:
         return "/".join([noun, "-", *names] if self.level == "domain" else [noun, *names])
 
 
+#: Nouns whose names are one part of a path.
+_WITHOUT_SLASH = ("cluster", "pool", "label")
+
+
 def check_name(key: str, name: str) -> None:
     """Refuse names no URL can carry: empty ones, and those that URL libraries fold away."""
     label = key.replace("_", " ")
@@ -105,7 +109,7 @@ def check_name(key: str, name: str) -> None:
         raise InvalidInput(f"The {label} is empty: name one, or leave it out.")
     if not name.isprintable():
         raise InvalidInput(f"The {label} {name!r} holds characters that no name can have.")
-    if name in {".", ".."}:
+    if name in {".", ".."} or ("/" in name and key in _WITHOUT_SLASH):
         article = "an" if label[0] in "aeio" else "a"
         raise InvalidInput(f"{name!r} cannot be the name of {article} {label}.")
 

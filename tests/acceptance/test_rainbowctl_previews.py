@@ -75,7 +75,7 @@ def test_several_clusters_are_tried_together(shell: Shell) -> None:
     assert done.err == "Would cordon clusters east and west: 1 would wait. Dry run: nothing was changed.\n"
     deleted = shell.run("rainbowctl delete pool first second --force --dryRun")
     assert "Executions: 2 would wait.\n" in deleted.out
-    assert deleted.err.startswith("Dry run: pool first and second were not deleted.\n")
+    assert deleted.err.startswith("Dry run: pools first and second were not deleted.\n")
     assert state(shell) == before
 
 

@@ -194,7 +194,25 @@ def test_executions_that_were_pruned_by_hand_are_said_to_be(api: FlaskClient, co
     pruned(context, executions="1d")
     message = refused(api.get(f"{API}/{path('gone', 'logs')}"), 404, "execution_not_found")["message"]
     limit = show_time(clock() - timedelta(days=1))
-    assert message.endswith(f" Executions that ended before {limit} were pruned.")
+    assert f"/{DOMAIN}. Executions that ended before {limit} were pruned by `rainbow-admin prune`." in message
+
+
+def test_a_pruning_by_hand_is_not_said_to_follow_from_the_configuration(make_app: MakeApp, clock: Clock) -> None:
+    app = make_app(retention={"executions": "365d"})
+    context, api = set_clock(app, clock), app.test_client()
+    for name in ("fail-1", "wait-1"):
+        created(api, name)
+    end(api, "fail-1")
+    clock.advance(2 * DAY)
+    pruned(context, executions="1d")
+    message = refused(api.get(f"{API}/{path('fail-1', 'logs')}"), 404, "execution_not_found")["message"]
+    horizon = (
+        f"Executions that ended before {show_time(clock() - timedelta(days=1))} were pruned by `rainbow-admin prune`; "
+        "others are kept for 365d after their end."
+    )
+    assert horizon in message
+    assert "retention.executions" not in message
+    assert "Did you mean" not in message.partition(horizon)[0]
 
 
 def test_counts_say_which_executions_were_pruned(api: FlaskClient, context: Context, clock: Clock) -> None:

@@ -110,7 +110,7 @@ def _lines(
     engine = " ".join(str(cluster[key]) for key in ("engine", "engine_version") if cluster.get(key))
     plugins = f" (plugins {', '.join(cluster['plugins'])})" if cluster.get("plugins") else ""
     yield "engine", f"{engine}{plugins}"
-    yield "ignores", _ignored(cluster)
+    yield "ignores", _ignored(cluster, is_wide=printer.is_wide)
     unplaced = len(cluster.get("waiting_for_it") or [])
     if any(cluster.get(key) for key in ("running", "leases", "waiting")) or unplaced:
         yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
@@ -139,10 +139,11 @@ def _unplaced(number: int) -> str:
     return f", and {number}{' or more' if number >= _MOST_LISTED else ''} without a cluster, whose requests name it"
 
 
-def _ignored(cluster: Document) -> str:
+def _ignored(cluster: Document, *, is_wide: bool) -> str:
     """How many fields of settings its engine ignores, which wide output lists; an older admin does not say."""
     number = sum(len(effects) for effects in (cluster.get("ignored_settings") or {}).values())
-    return f"{count(number, 'field')} of settings; `-o wide` lists them" if number else ""
+    where = "listed below" if is_wide else "`-o wide` lists them"
+    return f"{count(number, 'field')} of settings; {where}" if number else ""
 
 
 def _recent_wait(wait: Document | None) -> str:

@@ -162,6 +162,9 @@ def _show_past(session: Session, noun: FleetNoun, name: str | None, flags: Flags
         {"VERSION": "version"},
         empty=f"No {plural(noun.name)} were defined at revision {flags['at']}.",
     )
+    if name is None:
+        nouns = plural(noun.name)
+        printer.note(f"No {nouns} of the configuration are among them: those have no revisions.")
 
 
 def _definition_text(entry: Document) -> str:

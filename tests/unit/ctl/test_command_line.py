@@ -82,6 +82,7 @@ def test_help_lists_the_exit_statuses(capsys: pytest.CaptureFixture[str]) -> Non
         (["get", "execution-cluster-label", "-p", "p", "-d", "d", "--launchplan", "l"], "needs its workflow"),
         (["get", "execution-cluster-label", "-p", "p", "-d", "d", "w", "-w", "v"], "Two workflows are named"),
         (["get", "execution-cluster-label", "-p", ".."], "cannot be the name of a project"),
+        (["get", "cluster", "../etc"], "'../etc' cannot be the name of a cluster"),
         (["get", "execution-cluster-label", "-p", ""], "The project is empty"),
         (["get", "execution-cluster-label", "-A", "--exact"], "are for one"),
         (["get", "cluster-resource-attribute", "-p", "p", "-d", "d", "w"], "its levels are domain, project and"),
