@@ -11,8 +11,8 @@ from ctl.client.facts import CLUSTER_STATES
 ROWS = [["e-1", "SUCCEEDED", "FAILED"], ["e-2", "FAILED", "-"], ["e-3", "QUEUED", "x"], ["e-4", "RUNNING", "x"]]
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def use_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have standard output be a terminal."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
@@ -24,8 +24,8 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("terminal")
 def test_phases_are_coloured_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    use_terminal(monkeypatch)
     lines = shown(capsys).splitlines()
     assert "\x1b[32mSUCCEEDED\x1b[0m  FAILED" in lines[1], "a note has no colour"
     assert "\x1b[31mFAILED\x1b[0m     -" in lines[2]
@@ -39,8 +39,10 @@ def test_there_are_no_colours_without_a_terminal(capsys: pytest.CaptureFixture[s
     assert "\x1b" not in shown(capsys)
 
 
-@pytest.mark.usefixtures("terminal")
-def test_states_of_clusters_have_the_colour_of_the_worst(capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_of_clusters_have_the_colour_of_the_worst(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_terminal(monkeypatch)
     Printer().table(["STATE", "LAST STATE"], [["cordoned,lost", "ready"], ["ready", "lost"]])
     first, second = capsys.readouterr().out.splitlines()[1:]
     assert first == "\x1b[31mcordoned,lost\x1b[0m  ready"
