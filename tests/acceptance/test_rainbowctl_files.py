@@ -25,6 +25,8 @@ NOUNS = {
     "qos": "quality-of-service",
     "wec": "workflow-execution-config",
     "cpa": "cluster-pool-attribute",
+    "tpq": "token-pool-quota",
+    "eq": "execution-quota",
     "wp": "workflow-priority",
 }
 HERE = "-p flyteexamples -d development"

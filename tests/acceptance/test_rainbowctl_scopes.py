@@ -26,6 +26,8 @@ SET: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "workflow-execution-config": ("--maxParallelism 3", {"max_parallelism": 3}),
     "cluster-pool-attribute": ("--cluster-pool-name gpu", {"cluster_pool_name": "gpu"}),
+    "token-pool-quota": ("--set pools.hive=5", {"pools": {"hive": 5}}),
+    "execution-quota": ("--set running=20", {"running": 20}),
     "workflow-priority": ("--priority 70", {"priority": 70}),
 }
 #: For each level: how its scope is typed, in which other way, and its keys.

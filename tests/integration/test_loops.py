@@ -23,6 +23,8 @@ from admin.services.redecisions import decide_waiting
 from admin.store import loop_leases
 from tests.conftest import MakeApp
 from tests.support.agents import WatchedClock
+from tests.support.apps import context_of, opened_app
+from tests.support.databases import PostgresqlDatabases
 from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
 from tests.support.waiting import wait_until
 
@@ -169,8 +171,14 @@ def test_a_round_ends_what_waited_past_its_budget(app: Flask, api: FlaskClient) 
     assert execution(api, "e")["closure"]["phase"] == "TIMED_OUT"
 
 
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_a_database_that_grows_from_nothing_is_told_to_look_at_its_tables(api: FlaskClient, context: Context) -> None:
+def test_a_database_that_grows_from_nothing_is_told_to_look_at_its_tables(
+    postgresql_databases: PostgresqlDatabases,
+) -> None:
+    with opened_app(postgresql_databases.set_up()) as app:  # of which no statistics are left by another test
+        _look_at_growth(app.test_client(), context_of(app))
+
+
+def _look_at_growth(api: FlaskClient, context: Context) -> None:
     def known() -> set[str]:
         with context.database.reading() as connection:
             rows = connection.exec_driver_sql("SELECT DISTINCT tablename FROM pg_stats WHERE schemaname = 'public'")
