@@ -24,22 +24,30 @@ class Factory(Protocol):
 
 def backend_problems(name: str) -> Iterator[Problem]:
     """What is wrong with the name of a backend: nothing has it, or what has it cannot be loaded."""
-    points = _points()
-    if name not in points:
-        yield unknown_problem(_FIELD, "graph backend", name, points)
+    point = _point(name)
+    if point is None:
+        yield unknown_problem(_FIELD, "graph backend", name, {**_BUILT_IN, **_offered()})
         return
     try:
-        points[name].load()
+        point.load()
     except Exception as error:
         yield Problem(field=_FIELD, reason=f"'{name}' cannot be loaded: {error}. Install it, or choose memory.")
 
 
 def find_backend(name: str) -> Factory:
     """The factory of the backend of that name."""
-    factory: Factory = _points()[name].load()
+    point = _point(name)
+    assert point is not None, f"{_FIELD} was checked when the configuration was loaded"
+    factory: Factory = point.load()
     return factory
 
 
-def _points() -> dict[str, EntryPoint]:
-    built_in = {name: EntryPoint(name, target, GROUP) for name, target in _BUILT_IN.items()}
-    return {**{point.name: point for point in entry_points(group=GROUP)}, **built_in}
+def _point(name: str) -> EntryPoint | None:
+    """The entry point of a backend; installed packages are looked through only for those that are not built in."""
+    if name in _BUILT_IN:
+        return EntryPoint(name, _BUILT_IN[name], GROUP)
+    return _offered().get(name)
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
