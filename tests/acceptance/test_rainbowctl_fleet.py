@@ -401,6 +401,7 @@ def test_definitions_are_shown_as_they_were_at_a_revision(new_shell: Shell) -> N
         assert row[2].startswith(f"revision {number}, anonymous {by}")
     assert new_shell.run(f"rainbowctl get pools --at {first + 2}").err == (
         f"No pools were defined at revision {first + 2}.\n"
+        "No pools of the configuration are among them: those have no revisions.\n"
     )
     message = new_shell.refused(3, f"rainbowctl get pool past --at {first - 1}")
     assert f"No pool called 'past' was defined at revision {first - 1}. It was defined later, by revision " in message

@@ -200,9 +200,10 @@ def test_executions_that_were_pruned_by_hand_are_said_to_be(api: FlaskClient, co
 def test_a_pruning_by_hand_is_not_said_to_follow_from_the_configuration(make_app: MakeApp, clock: Clock) -> None:
     app = make_app(retention={"executions": "365d"})
     context, api = set_clock(app, clock), app.test_client()
-    for name in ("fail-1", "wait-1"):
+    created(api, "wait-1")
+    for name in ("fail-1", "last"):
         created(api, name)
-    end(api, "fail-1")
+        end(api, name)
     clock.advance(2 * DAY)
     pruned(context, executions="1d")
     message = refused(api.get(f"{API}/{path('fail-1', 'logs')}"), 404, "execution_not_found")["message"]
