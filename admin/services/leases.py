@@ -79,12 +79,12 @@ def _permitted(
     """What a cluster may have next; what its creator may not use any more is kept from it and decided again."""
     limit = most
     while True:
-        found = find(cluster=exchange.request.cluster, now=now, limit=limit)
-        forbidden = _forbidden(exchange, connection, found)
+        candidates = find(cluster=exchange.request.cluster, now=now, limit=limit)
+        forbidden = _forbidden(exchange, connection, candidates)
         for lease, reason in forbidden.items():
             lease.apply(withhold(reason), now)
         leases.save(connection, forbidden)
-        permitted = [lease for lease in found if lease not in forbidden]
+        permitted = [lease for lease in candidates if lease not in forbidden]
         if not forbidden or len(permitted) >= most:
             return permitted[:most]
         limit = max(most, _BATCH)  # there may be many such, one after the other

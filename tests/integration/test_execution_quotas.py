@@ -132,8 +132,8 @@ def test_a_larger_quota_a_deleted_one_and_a_smaller_one_count_at_once(api: Flask
 def test_resources_of_all_clusters_count(api: FlaskClient, context: Context, field: str, amount: str) -> None:
     agents = [played_agent(api, context, cluster) for cluster in ("east", "west")]
     quota(api, "project", **{field: amount})
-    one = {"cpu": "1", "memory": "200Mi", "gpu": "1"}[field]
-    resources = {"requests": {field: one}, "limits": {field: one}}
+    amount_each = {"cpu": "1", "memory": "200Mi", "gpu": "1"}[field]
+    resources = {"requests": {field: amount_each}, "limits": {field: amount_each}}
     for agent in agents:
         add(agent, *(f"{agent.cluster}{number}" for number in range(3)), job={**JOB, "resources": resources})
     assert len(agents[0].start(2)) == 2

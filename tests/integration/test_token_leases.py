@@ -72,8 +72,8 @@ def define(api: FlaskClient, name: str, capacity: int, **caps: int) -> str:
 
 def usage(agent: PlayedAgent, pool: str) -> tuple[int, int]:
     """How many tokens are held, and how many wait."""
-    found = get(agent.client, f"token_pools/{pool}")
-    return found["used"], found["waiting"]
+    usage = get(agent.client, f"token_pools/{pool}")
+    return usage["used"], usage["waiting"]
 
 
 def need(pool: str, amount: int = 1) -> dict[str, dict[str, int]]:
@@ -353,11 +353,11 @@ def test_a_cap_is_named_by_its_level(shared: FlaskClient, agent: PlayedAgent, pr
 
 
 def test_the_most_specific_statement_counts_pool_by_pool(shared: FlaskClient, agent: PlayedAgent, hive: str) -> None:
-    one, two = (define(shared, f"{word}-{agent.project}", 9) for word in ("one", "two"))
+    spark, presto = (define(shared, f"{word}-{agent.project}", 9) for word in ("spark", "presto"))
     define(shared, "by-type", 5)
-    job = {"command": ["true"], "task_type": "hive", "token_pools": {one: 1, two: 1}}
+    job = {"command": ["true"], "task_type": "hive", "token_pools": {spark: 1, presto: 1}}
     ok(register_workflow(shared, f"w-{hive}", project=agent.project, job=job))
-    plan: dict[str, Any] = {"token_pools": {two: 2}}
+    plan: dict[str, Any] = {"token_pools": {presto: 2}}
     ok(register_plan(shared, f"p-{hive}", f"w-{hive}", project=agent.project, **plan))
 
     def needed(name: str, **more: Any) -> dict[str, int]:
@@ -373,8 +373,8 @@ def test_the_most_specific_statement_counts_pool_by_pool(shared: FlaskClient, ag
         agent.finish([name])
         return dict(lease["job"].get("token_pools", {}))
 
-    assert needed("a") == {one: 1, two: 2, "by-type": 1}
-    assert needed("b", token_pools={one: 3, "by-type": 0}) == {one: 3, two: 2}
+    assert needed("a") == {spark: 1, presto: 2, "by-type": 1}
+    assert needed("b", token_pools={spark: 3, "by-type": 0}) == {spark: 3, presto: 2}
 
 
 # Waking, and what costs nothing

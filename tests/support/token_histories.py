@@ -148,6 +148,6 @@ class History:
         return self._used[bound] + amount <= self._caps[bound[1]]
 
 
-def _share(one: Call, other: Call) -> bool:
+def _share(call: Call, other: Call) -> bool:
     """Whether two calls are about a pool together."""
-    return not one.amounts.keys().isdisjoint(other.amounts)
+    return not call.amounts.keys().isdisjoint(other.amounts)

@@ -187,11 +187,11 @@ class RedisTokens:
         names = sorted(pools)
         if not names:
             return {}
-        found, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
+        usage, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
         books = {
             name: Book(
-                grants=(read_grant(name, grant) for grant in found[name]["grants"]),
-                waiters=map(read_waiter, found[name]["waiters"]),
+                grants=(read_grant(name, grant) for grant in usage[name]["grants"]),
+                waiters=map(read_waiter, usage[name]["waiters"]),
             )
             for name in names
         }

@@ -511,8 +511,8 @@ def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) 
     manager = settings.resource_manager
     assert (manager.type, manager.host_paths, manager.host_key) == ("redis", ("a:1", "b:2"), "secret")
     assert settings.shown_values["resourcemanager.redis.hostKey"] == "hidden"
-    one = load(tmp_path, "resourcemanager: {type: redis}", {"RAINBOW_RESOURCEMANAGER_REDIS_HOST_PATH": "a:1"})
-    assert one.resource_manager.host_paths == ("a:1",)
+    settings = load(tmp_path, "resourcemanager: {type: redis}", {"RAINBOW_RESOURCEMANAGER_REDIS_HOST_PATH": "a:1"})
+    assert settings.resource_manager.host_paths == ("a:1",)
     flyte = load(tmp_path, "resourcemanager: {type: redis, resourceMaxQuota: 100, redis: {hostPaths: [foo]}}")
     manager = flyte.resource_manager
     assert (manager.resource_max_quota, manager.host_paths) == (100, ("foo:6379",))

@@ -74,9 +74,9 @@ def test_only_resources_can_never_fit_and_the_tightest_is_named() -> None:
 def test_what_is_admitted_counts_for_the_next() -> None:
     limits = [QuotaLimit(DOMAIN, "running", 3, 1), QuotaLimit(BOTH, "cpu", 2000, 2)]
     tally = Tally({DOMAIN: Usage(running=1), BOTH: Usage(cpu=500)})
-    one = use_of({"cpu": 1000}, is_running=True)
-    assert tally.admit(limits, one, OF_RUNNING) is None
-    full = tally.admit(limits, one, OF_RUNNING)
+    use = use_of({"cpu": 1000}, is_running=True)
+    assert tally.admit(limits, use, OF_RUNNING) is None
+    full = tally.admit(limits, use, OF_RUNNING)
     assert full == FullQuota(limit=limits[1], used=1500, amount=1000)
     assert tally.admit(limits, use_of({"cpu": 500}, is_running=True), OF_RUNNING) is None
     refused = tally.admit(limits, use_of({}, is_running=True), OF_RUNNING)
