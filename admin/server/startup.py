@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from flask import Flask
+from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -60,10 +61,9 @@ def prepare(app: Flask) -> None:
     """Set up an empty database; CannotStart for a schema that this version does not work with."""
     context = app.extensions["rainbow"]
     engine = context.database.engine
-    if schema_state(engine) is SchemaState.EMPTY:
+    if _usable_state(engine) is SchemaState.EMPTY:
         migrate(engine)
         _log.info("database set up", extra={"schema": latest_revision()})
-    check_schema(app)
     begin_clock_check(context)
     seeded = seed_projects(context)
     if seeded:
@@ -72,10 +72,13 @@ def prepare(app: Flask) -> None:
 
 def check_schema(app: Flask) -> None:
     """CannotStart for a schema that this version does not work with."""
-    engine = app.extensions["rainbow"].database.engine
-    match schema_state(engine):
-        case SchemaState.EMPTY:
-            raise CannotStart("The database is empty. Choose another one with --database or --config.")
+    if _usable_state(app.extensions["rainbow"].database.engine) is SchemaState.EMPTY:
+        raise CannotStart("The database is empty. Choose another one with --database or --config.")
+
+
+def _usable_state(engine: Engine) -> SchemaState:
+    """Whether a database is empty or current; CannotStart for a schema of another version."""
+    match state := schema_state(engine):
         case SchemaState.BEHIND:
             raise CannotStart(
                 f"The database has schema {current_revision(engine)}, this version needs {latest_revision()}. "
@@ -83,6 +86,7 @@ def check_schema(app: Flask) -> None:
             )
         case SchemaState.UNKNOWN:
             raise CannotStart(_unknown_schema(current_revision(engine)))
+    return state
 
 
 def migrate_database(app: Flask, to: str) -> None:

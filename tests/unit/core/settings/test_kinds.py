@@ -223,7 +223,7 @@ def test_only_the_merge_rule_of_a_built_in_kind_can_be_changed() -> None:
 
 
 def test_every_unknown_field_is_reported_and_the_first_with_suggestions() -> None:
-    reasons = problems("TASK_RESOURCE", {f"limit_{number}": 1 for number in range(70_000)})
-    assert len(reasons) == 70_000
+    reasons = problems("TASK_RESOURCE", {f"limit_{number}": 1 for number in range(20_000)})
+    assert len(reasons) == 20_000
     assert "Did you mean 'limits'?" in reasons["limit_0"]
-    assert reasons["limit_69999"] == "unknown field 'limit_69999'."
+    assert reasons["limit_19999"] == "unknown field 'limit_19999'."
