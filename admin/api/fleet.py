@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 
 from admin.api.current import context
+from admin.api.definition_writes import DefinitionWrites
 from admin.api.operations import Operations
-from admin.api.writes import WRITE_HEADERS, actor, change_options, expectation
-from admin.core.changes import read_named, read_named_as
+from admin.api.writes import actor
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
@@ -23,7 +22,6 @@ from admin.messages.clusters import (
 )
 from admin.messages.definitions import (
     ClusterWritten,
-    DefinitionDeleteQuery,
     DefinitionsPageQuery,
     LabelWritten,
     PoolWritten,
@@ -33,13 +31,12 @@ from admin.messages.definitions import (
 from admin.messages.groups import GroupAnswer, LabelListAnswer, PoolListAnswer
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.past_definitions import DefinitionsAnswer, DefinitionsQuery
-from admin.messages.requests import AuthorshipFields, Fields, RequestSchema, WriteQuery
+from admin.messages.requests import Fields, RequestSchema, WriteQuery
 from admin.messages.selectors import with_times
-from admin.messages.shared import Answer, Json, to_json
+from admin.messages.shared import Answer
 from admin.messages.shares import SharesAnswer, SharesQuery
 from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer, SwitchedClustersAnswer, SwitchesBody
 from admin.services import fleet, past_definitions
-from admin.services.changes import Changed
 from admin.services.shares import pool_shares
 from admin.services.switches import Switched, switch_clusters
 
@@ -61,15 +58,6 @@ def _list(kind: FleetKind, query: Fields) -> Sequence[ClusterAnswer | GroupAnswe
         views = fleet.list_clusters(context(), pool=pool, label=label, unused=query["unused"])
         return [ClusterAnswer.from_view(view) for view in views]
     return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind, unused=query["unused"])]
-
-
-def _definition(kind: FleetKind, name: str, changed: Changed) -> Json | None:
-    """A cluster, pool or label after a change; in a plan only what is defined."""
-    after = changed.rows[0].change.after
-    if after is None:
-        return None
-    is_stored = not changed.dry_run or not changed.is_change
-    return to_json(_get(kind, name)) if is_stored else {"name": name, **after}
 
 
 def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer]) -> None:
@@ -108,53 +96,17 @@ def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer])
 
 def _add_writes(kind: FleetKind, written: type[WrittenAnswer]) -> None:
     """Defining and deleting clusters, pools or labels."""
-    noun, nouns = kind.noun, f"{kind.noun}s"
-    body = definition_body(kind)
-    change = partial(
-        operations.add,
-        path=f"/{nouns}/<name>",
-        answer=written,
-        errors=(409,),
-        headers=WRITE_HEADERS,
+    DefinitionWrites(
+        path=f"/{kind.noun}s",
+        noun=kind.noun,
+        title=f"a {kind.noun}",
         permission="fleet.write",
-    )
-
-    def answer_write(name: str, changed: Changed) -> WrittenAnswer:
-        return written.from_changed(changed, **{noun: _definition(kind, name, changed)})
-
-    @operations.add(
-        "POST",
-        f"/{nouns}",
-        id=f"create_{noun}",
-        summary=f"Define a {noun}",
-        query=WriteQuery,
-        body=body,
-        answer=written,
-        errors=(409,),
-        permission="fleet.write",
-    )
-    def create(query: Fields, body: Fields) -> Answer:
-        name, payload = read_named(body[noun], noun)
-        changed = fleet.create_definition(context(), kind, name, payload, change_options(query, body))
-        return answer_write(name, changed)
-
-    @change("PUT", id=f"put_{noun}", summary=f"Define a {noun}, or define it anew", query=WriteQuery, body=body)
-    def put(name: str, query: Fields, body: Fields) -> Answer:
-        payload = read_named_as(name, body[noun], noun)
-        changed = fleet.put_definition(context(), kind, name, payload, expectation(), change_options(query, body))
-        return answer_write(name, changed)
-
-    @change(
-        "DELETE",
-        id=f"delete_{noun}",
-        summary=f"Delete a {noun}",
-        query=DefinitionDeleteQuery,
-        body=AuthorshipFields,
-        body_optional=True,
-    )
-    def delete(name: str, query: Fields, body: Fields) -> Answer:
-        changed = fleet.put_definition(context(), kind, name, None, expectation(), change_options(query, body))
-        return answer_write(name, changed)
+        body=definition_body(kind),
+        written=written,
+        create=lambda context, *write: fleet.create_definition(context, kind, *write),
+        put=lambda context, *write: fleet.put_definition(context, kind, *write),
+        read=lambda name: _get(kind, name),
+    ).add_to(operations)
 
 
 _add_reads(FleetKind.CLUSTER, ClusterDetailsAnswer, ClusterListAnswer)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from admin.api.current import access, context
+from admin.api.definition_writes import DefinitionWrites
 from admin.api.operations import Operations
-from admin.api.writes import WRITE_HEADERS, change_options, expectation
-from admin.core.changes import read_named, read_named_as
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.documents import read_claim, read_release, read_renewal
-from admin.messages.definitions import DefinitionDeleteQuery
 from admin.messages.pages import key_of, token_of
-from admin.messages.requests import AuthorshipFields, Fields, PageQuery, WriteQuery
-from admin.messages.shared import Json, to_json
+from admin.messages.requests import Fields, PageQuery
 from admin.messages.token_pools import (
     TokenAllocationAnswer,
     TokenClaimBody,
@@ -28,7 +25,6 @@ from admin.messages.token_pools import (
 )
 from admin.services import token_pools
 from admin.services.changeable.base import read_under
-from admin.services.changes import Changed
 
 operations = Operations("token_pools")
 
@@ -62,46 +58,17 @@ def explain_token_pool(name: str, query: Fields) -> TokenPoolExplanationAnswer:
     return TokenPoolExplanationAnswer.from_explanation(explanation)
 
 
-@operations.add(
-    "POST", "/token_pools", query=WriteQuery, body=TokenPoolBody, permission="token_pools.write", errors=(409,)
-)
-def create_token_pool(query: Fields, body: Fields) -> TokenPoolWritten:
-    """Define a token pool."""
-    name, payload = read_named(body["token_pool"], "token_pool")
-    options = change_options(query, body)
-    return _written(name, token_pools.create_token_pool(context(), name, payload, options))
-
-
-@operations.add(
-    "PUT",
-    "/token_pools/<name>",
-    query=WriteQuery,
+DefinitionWrites(
+    path="/token_pools",
+    noun="token_pool",
+    title="a token pool",
+    permission="token_pools.write",
     body=TokenPoolBody,
-    permission="token_pools.write",
-    errors=(409,),
-    headers=WRITE_HEADERS,
-)
-def put_token_pool(name: str, query: Fields, body: Fields) -> TokenPoolWritten:
-    """Define a token pool, or define it anew; what is held stays held."""
-    payload = read_named_as(name, body["token_pool"], "token_pool")
-    options = change_options(query, body)
-    return _written(name, token_pools.put_token_pool(context(), name, payload, expectation(), options))
-
-
-@operations.add(
-    "DELETE",
-    "/token_pools/<name>",
-    query=DefinitionDeleteQuery,
-    body=AuthorshipFields,
-    body_optional=True,
-    permission="token_pools.write",
-    errors=(409,),
-    headers=WRITE_HEADERS,
-)
-def delete_token_pool(name: str, query: Fields, body: Fields) -> TokenPoolWritten:
-    """Delete a token pool."""
-    options = change_options(query, body)
-    return _written(name, token_pools.put_token_pool(context(), name, None, expectation(), options))
+    written=TokenPoolWritten,
+    create=token_pools.create_token_pool,
+    put=token_pools.put_token_pool,
+    read=lambda name: TokenPoolAnswer.from_view(token_pools.get_token_pool(context(), name)),
+).add_to(operations)
 
 
 @operations.add(
@@ -131,17 +98,3 @@ def release_tokens(body: Fields) -> TokenReleaseAnswer:
 def _sees(place: Scope) -> bool:
     """Whether the caller may see what runs at a place."""
     return access().allows("executions.read", place)
-
-
-def _written(name: str, changed: Changed) -> TokenPoolWritten:
-    return TokenPoolWritten.from_changed(changed, token_pool=_definition(name, changed))
-
-
-def _definition(name: str, changed: Changed) -> Json | None:
-    """A pool after a change; in a plan only what is defined."""
-    after = changed.rows[0].change.after
-    if after is None:
-        return None
-    if changed.dry_run and changed.is_change:
-        return {"name": name, **after}
-    return to_json(TokenPoolAnswer.from_view(token_pools.get_token_pool(context(), name)))

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from flask import Response
 
 from admin.api.current import caller, context, origin
+from admin.api.definition_writes import DefinitionWrites
 from admin.api.operations import Operations, respond
-from admin.api.writes import WRITE_HEADERS, change_options, expectation
-from admin.core.changes import read_named, read_named_as
 from admin.core.permissions import SIGNED_IN
 from admin.core.users import User
 from admin.messages.pages import key_of, token_of
-from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
-from admin.messages.shared import Json, to_json
+from admin.messages.requests import Fields, WriteQuery
 from admin.messages.tokens import RevokedAnswer
 from admin.messages.users import (
     IssuedUserTokenAnswer,
@@ -29,7 +27,6 @@ from admin.messages.users import (
     WhoamiAnswer,
 )
 from admin.services import audit, user_tokens, users
-from admin.services.changes import Changed
 
 operations = Operations("users")
 
@@ -53,62 +50,30 @@ def list_users(query: Fields) -> UsersAnswer:
     return UsersAnswer(users=_answers(page), token=token_of((last,)) if last else None)
 
 
-@operations.add("POST", "/users", query=WriteQuery, body=UserBody, permission="users.write", errors=(409,))
-def create_user(query: Fields, body: Fields) -> UserWritten:
-    """Create a user."""
-    name, payload = read_named(body["user"], "user")
-    return _written(name, users.create_user(context(), name, payload, change_options(query, body)))
-
-
 @operations.add("GET", "/users/<name>", permission="users.read", own="name", errors=(404,))
 def get_user(name: str) -> UserAnswer:
     """Read a user."""
     return _answers([users.get_user(context(), name)])[0]
 
 
-@operations.add(
-    "PUT",
-    "/users/<name>",
-    query=WriteQuery,
+DefinitionWrites(
+    path="/users",
+    noun="user",
+    title="a user",
+    permission="users.write",
     body=UserBody,
-    permission="users.write",
-    errors=(409,),
-    headers=WRITE_HEADERS,
-)
-def put_user(name: str, query: Fields, body: Fields) -> UserWritten:
-    """Define a user, or define it anew."""
-    payload = read_named_as(name, body["user"], "user")
-    return _written(name, users.put_user(context(), name, payload, expectation(), change_options(query, body)))
-
-
-@operations.add(
-    "DELETE",
-    "/users/<name>",
-    query=WriteQuery,
-    body=AuthorshipFields,
-    body_optional=True,
-    permission="users.write",
-    errors=(409,),
-    headers=WRITE_HEADERS,
-)
-def delete_user(name: str, query: Fields, body: Fields) -> UserWritten:
-    """Delete a user, and revoke its tokens."""
-    return _written(name, users.put_user(context(), name, None, expectation(), change_options(query, body)))
+    written=UserWritten,
+    create=users.create_user,
+    put=users.put_user,
+    read=get_user,
+    delete_query=WriteQuery,
+    deletes_also=", and revoke its tokens",
+).add_to(operations)
 
 
 def _answers(listed: Sequence[User]) -> list[UserAnswer]:
     made_by = users.user_provenance(context(), listed)
     return [UserAnswer.from_user(user, made_by) for user in listed]
-
-
-def _written(name: str, changed: Changed) -> UserWritten:
-    """A user after a change; in a plan only what is defined."""
-    after = changed.rows[0].change.after
-    user: Json | None = None
-    if after is not None:
-        is_stored = not changed.dry_run or not changed.is_change
-        user = to_json(get_user(name)) if is_stored else {"name": name, **after}
-    return UserWritten.from_changed(changed, user=user)
 
 
 @operations.add("GET", "/users/<name>/tokens", permission="tokens.read", own="name", errors=(404,))
