@@ -30,9 +30,9 @@ def give_back_of_ended(context: Context, connection: Connection, ended: Iterable
     pools = {pool for execution in needing for pool in read_amounts(execution.token_pools)}
     if not needing:
         return []
-    session = context.tokens.session(connection, pools, [])
-    for execution in needing:
-        token = attempt_token(execution.uid, execution.attempt)
+    tokens = [attempt_token(execution.uid, execution.attempt) for execution in needing]
+    session = context.tokens.session(connection, pools, [], tokens)
+    for execution, token in zip(needing, tokens, strict=True):
         session.release(Release(token=token, pools=tuple(read_amounts(execution.token_pools))))
     session.save()
     return list(session.pending)
@@ -46,7 +46,7 @@ def give_back_of_judged(
     pools = {pool for lease in over for pool in read_amounts(lease.token_pools)}
     if not over:
         return []
-    session = context.tokens.session(connection, pools, [])
+    session = context.tokens.session(connection, pools, [], [lease.held_token for lease in over])
     for lease in over:
         give_back(session, lease, now)
     session.save()

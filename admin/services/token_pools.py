@@ -192,7 +192,7 @@ def release(context: Context, release: Release) -> Released:
 
 def _checked(context: Context, release: Release) -> Release | NotHeld:
     """What the caller may give back."""
-    used = context.tokens.usage(release.pools).values()
+    used = context.tokens.usage(release.pools, release.token).values()
     grants = [grant for usage in used for grant in usage.grants if _is_about(release, grant)]
     waiters = [waiter for usage in used for waiter in usage.waiters if _is_about(release, waiter)]
     user = context.access.identity.user or ""

@@ -34,11 +34,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
-from admin.core.token_pools.limits import (
-    Terms,
-    never_fits,
-    weight_of,
-)
+from admin.core.token_pools.limits import Terms, never_fits, share_bucket, weight_of
 from admin.core.token_pools.lines import Room, in_order
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
@@ -183,11 +179,12 @@ class RedisTokens:
             return read_not_held(document)
         return Released(amounts={pool: grant.amount for pool, grant in read_grants(document["grants"]).items()})
 
-    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
         names = sorted(pools)
         if not names:
             return {}
-        usage, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
+        request = {} if token is None else {"token": token}
+        usage, capacities = self._call("usage", names, request)["usage"], self._capacities(names)
         books = {
             name: Book(
                 grants=(read_grant(name, grant) for grant in usage[name]["grants"]),
@@ -204,7 +201,15 @@ class RedisTokens:
             for name, book in books.items()
         }
 
-    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> RedisSession:
+    def used(self, pools: Iterable[str], buckets: Iterable[str]) -> dict[str, Counter[str]]:
+        """How many tokens of pools count in some buckets."""
+        names = sorted(pools)
+        used = self._call("used", names, {"buckets": sorted(buckets)})["used"] if names else {}
+        return {pool: Counter(amounts) for pool, amounts in used.items()}
+
+    def session(
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
+    ) -> RedisSession:
         releases = token_grants.releases(connection) if claims else {}
         return RedisSession(self, claims, token_pools.terms(connection, claims), releases)
 
@@ -283,8 +288,9 @@ class RedisSession:
         self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
         with suppress(TokensUnavailable):  # each claim is told
             self._check()
-            for pool, usage in backend.usage(capacities).items():
-                self.rooms[pool] = Room.of(capacities[pool], Book(grants=usage.grants).used)
+            shares = {share_bucket(claim.place) for claim in claims}
+            for pool, used in backend.used(capacities, shares).items():
+                self.rooms[pool] = Room.of(capacities[pool], used)
 
     def weight(self, claim: Claim) -> float:
         return weight_of(self._terms[id(claim)])
