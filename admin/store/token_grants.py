@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
+from functools import cached_property
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, func, select, update
+from sqlalchemy import BindParameter, Connection, Text, bindparam, delete, func, or_, select, update
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.answers import MOST_HOLDERS
@@ -20,6 +21,9 @@ from admin.store.sql_types import AnyRow, AnySelect, build
 from admin.store.token_sums import KeptSums
 from admin.store.token_tables import token_grants, token_pool_heads, token_waiters
 
+#: Of pools with no more grants than this, all are read to find those in several buckets.
+_MOST_READ_WHOLE = 64
+
 _grants, _waiters = token_grants.c, token_waiters.c
 _of_pools: BindParameter[str] = bindparam("pools", expanding=True)
 _SELECT_GRANTS = select(token_grants).where(_grants.pool.in_(_of_pools))
@@ -27,6 +31,14 @@ _SELECT_OVER = _SELECT_GRANTS.where(_grants.expires_at <= bindparam("now"))
 _SELECT_OF_TOKENS = KeyedQuery(select(token_grants), (_grants.pool, _grants.token))
 _SELECT_WAITERS = select(token_waiters).where(_waiters.pool.in_(_of_pools))
 _SELECT_WAITERS_OF_TOKENS = KeyedQuery(select(token_waiters), (_waiters.pool, _waiters.token))
+_SELECT_LARGEST = (
+    select(token_grants)
+    .where(_grants.pool == bindparam("pool"))
+    .where(*(or_(bindparam(key, type_=Text) == "", _grants[key] == bindparam(key)) for key in SCOPE_KEYS))
+    .order_by(_grants.amount.desc(), _grants.number)
+    .limit(bindparam("most"))
+)
+_SELECT_LARGEST_OF_EXECUTION = _SELECT_LARGEST.where(_grants.execution == bindparam("execution"))
 _SELECT_SOONEST_END = select(func.min(_grants.expires_at)).where(_grants.pool == bindparam("pool"))
 _NOTE_RELEASES = (
     update(token_pool_heads)
@@ -96,15 +108,12 @@ class _PoolSums:
         self._at_hand = at_hand
         self._sums = sums
         self._others: dict[str, list[Grant]] = {}
-        self._soonest_end: tuple[datetime | None] | None = None
 
     def used(self, bucket: str) -> int:
         return self._sums.of(self._pool, bucket).amount
 
     def soonest_end(self) -> datetime | None:
-        if self._soonest_end is None:
-            self._soonest_end = (self._connection.scalar(_SELECT_SOONEST_END, {"pool": self._pool}),)
-        return self._soonest_end[0]
+        return self._soonest_end
 
     def others(self, bucket: str) -> tuple[list[Grant], int]:
         if bucket not in self._others:
@@ -112,13 +121,32 @@ class _PoolSums:
         number = self._sums.of(self._pool, bucket).number
         return self._others[bucket], number - sum(bucket in grant.buckets for grant in self._at_hand)
 
+    @cached_property
+    def _soonest_end(self) -> datetime | None:
+        if self._all is not None:
+            return min((grant.expires_at for grant in self._all), default=None)
+        return self._connection.scalar(_SELECT_SOONEST_END, {"pool": self._pool})
+
+    @cached_property
+    def _all(self) -> list[Grant] | None:
+        """All grants, where they are few: one statement in place of one for each bucket."""
+        if self._sums.of(self._pool, WHOLE_POOL).number > _MOST_READ_WHOLE:
+            return None
+        return [_grant(row) for row in _some(self._connection, _SELECT_GRANTS, [self._pool])]
+
     def _largest(self, bucket: str) -> list[Grant]:
+        at_hand = {grant.token for grant in self._at_hand}
+        if self._all is not None:
+            grants = [grant for grant in self._all if grant.token not in at_hand and bucket in grant.buckets]
+            return sorted(grants, key=lambda grant: (-grant.amount, grant.number))[:MOST_HOLDERS]
         place, execution = counted_at(bucket)
-        conditions = [_grants.pool == self._pool, _grants.token.not_in([grant.token for grant in self._at_hand])]
-        conditions += [_grants[key] == name for key, name in place.keys().items()]
-        conditions += [_grants.execution == execution] if execution else []
-        query = select(token_grants).where(*conditions).order_by(_grants.amount.desc(), _grants.number)
-        return [_grant(row) for row in self._connection.execute(query.limit(MOST_HOLDERS))]
+        keys = dict(zip(SCOPE_KEYS, place.sort_key, strict=True))
+        parameters = {"pool": self._pool, "most": MOST_HOLDERS + len(at_hand), **keys}
+        if execution:
+            rows = self._connection.execute(_SELECT_LARGEST_OF_EXECUTION, {**parameters, "execution": execution})
+        else:
+            rows = self._connection.execute(_SELECT_LARGEST, parameters)
+        return [_grant(row) for row in rows if row.token not in at_hand][:MOST_HOLDERS]
 
 
 def _some(connection: Connection, query: AnySelect, pools: Sequence[str], **parameters: object) -> Iterable[AnyRow]:

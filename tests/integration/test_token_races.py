@@ -159,7 +159,7 @@ def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(
     place: Place, tmp_path: Path, scale: Scale
 ) -> None:
     """What each call came to must be what the calls, one after the other, come to in a model."""
-    operations = scale(1_500, full=1_000_000) // PROCESSES
+    operations = scale(20_000, full=1_000_000) // PROCESSES
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # so that imports are made once for all processes
     notes = [tmp_path / f"notes{number}" for number in range(PROCESSES)]
