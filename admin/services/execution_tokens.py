@@ -8,7 +8,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.executions.attempts import may_have_started
-from admin.core.executions.tokens import attempt_token, describe_reclaim, line_priority, read_amounts
+from admin.core.executions.tokens import (
+    WAITING_FOR_TOKENS,
+    attempt_token,
+    describe_reclaim,
+    line_priority,
+    read_amounts,
+)
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release
 from admin.services.context import Context
@@ -74,7 +80,7 @@ def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = F
         priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
         lease_seconds=agents.lease_seconds,
         wait_seconds=0 if runs_already else agents.unreachable_seconds,
-        is_repeated=runs_already,
+        is_repeated=runs_already or lease.reason == WAITING_FOR_TOKENS,
         since=lease.created_at,
     )
 

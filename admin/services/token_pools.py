@@ -39,6 +39,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
+from admin.services.token_lines import with_executions
 from admin.services.visibility import told_provenance
 from admin.store import revisions, token_pools
 from admin.store.named_payloads import StoredPayload
@@ -249,6 +250,8 @@ def _views(context: Context, pools: Sequence[StoredPayload], provenance: dict[in
         usage = context.tokens.usage([pool.name for pool in pools]) if pools else {}
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}.") from error
+    with context.database.reading() as connection:
+        usage = with_executions(connection, usage, {pool.name: pool.payload["capacity"] for pool in pools})
     refusals = token_refusals()
     return [
         TokenPoolView(

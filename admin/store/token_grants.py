@@ -125,7 +125,8 @@ class _PoolSums:
     def _soonest_end(self) -> datetime | None:
         if self._all is not None:
             return min((grant.expires_at for grant in self._all), default=None)
-        return self._connection.scalar(_SELECT_SOONEST_END, {"pool": self._pool})
+        ends: datetime | None = self._connection.scalar(_SELECT_SOONEST_END, {"pool": self._pool})
+        return ends
 
     @cached_property
     def _all(self) -> list[Grant] | None:

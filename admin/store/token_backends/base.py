@@ -20,6 +20,7 @@ class PoolUsage:
 
     grants: tuple[Grant, ...]
     waiters: tuple[Waiter, ...]
+    reason: str = ""  #: why nothing is granted to anyone now, where that is so
 
     @property
     def used(self) -> int:

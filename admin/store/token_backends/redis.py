@@ -64,6 +64,8 @@ _PARTS = ("grants", "waiters", "sums", "ends", "order")
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"
+#: Why nothing is granted for one lease.
+_CLOSED = "Redis was restarted or flushed: nothing is granted until all holders could renew."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +153,8 @@ class RedisTokens:
                 assert too_small is not None
                 return too_small
             case "closed":
-                reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
-                return Exhausted(full=(), retry_seconds=retry_seconds(document["retry"] / 1000), reason=reason)
+                seconds = retry_seconds(document["closed"] / 1000)
+                return Exhausted(full=(), retry_seconds=seconds, reason=_CLOSED, is_repeated=claim.is_repeated)
         return read_exhausted(claim, terms, document)
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
@@ -184,7 +186,8 @@ class RedisTokens:
         if not names:
             return {}
         request = {} if token is None else {"token": token}
-        usage, capacities = self._call("usage", names, request)["usage"], self._capacities(names)
+        document, capacities = self._call("usage", names, request), self._capacities(names)
+        usage, reason = document["usage"], _CLOSED if document["closed"] else ""
         books = {
             name: Book(
                 grants=(read_grant(name, grant) for grant in usage[name]["grants"]),
@@ -197,6 +200,7 @@ class RedisTokens:
             name: PoolUsage(
                 grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
                 waiters=tuple(in_order(book.waiters.values(), rooms)),
+                reason=reason,
             )
             for name, book in books.items()
         }
@@ -211,7 +215,7 @@ class RedisTokens:
         self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
     ) -> RedisSession:
         releases = token_grants.releases(connection) if claims else {}
-        return RedisSession(self, claims, token_pools.terms(connection, claims), releases)
+        return RedisSession(self, claims, token_pools.terms(connection, claims), releases, self._observer)
 
     def finish(self, releases: Sequence[Release]) -> None:
         if not releases:
@@ -279,8 +283,10 @@ class RedisSession:
         claims: Sequence[Claim],
         terms: Sequence[Mapping[str, Terms]],
         releases: Mapping[str, int],
+        observer: Observer,
     ) -> None:
         self.releases = releases
+        self._observer = observer
         self._backend = backend
         self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
         self.pending: list[Release] = []
@@ -298,6 +304,7 @@ class RedisSession:
     def allocate(self, claim: Claim) -> Allocation:
         self._check()
         answer = self._backend.allocate_within(claim, self._terms[id(claim)])
+        self._observer.answered(claim.amounts, answer)
         if isinstance(answer, Granted) and answer.is_new:
             for pool, grant in answer.grants.items():
                 for bucket in grant.buckets:
