@@ -273,7 +273,7 @@ class PoolCounts(NamedTuple):
 _OF_TOKEN_POOLS = {
     "rainbow_token_pool_capacity": "How many tokens a pool has.",
     "rainbow_token_pool_used": "How many tokens of a pool are held.",
-    "rainbow_token_pool_waiting": "How many claims stand in line for tokens of a pool.",
+    "rainbow_token_pool_waiting": "How many claims and executions wait for tokens of a pool.",
 }
 
 

@@ -45,6 +45,7 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
     """Figures on one kind of database."""
     database, bare = backend.create(), backend.create()
     stock.fill(database, stock.THOUSAND)
+    stock.bound_others(database, stock.THOUSAND)
     with (
         admin_on(database) as admin,
         running_ceilings(bare) as ceilings,

@@ -33,6 +33,7 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
         yield rate_figure(NAME, LIFE, backend.name, direct.live(50)(pace.seconds))
     database = backend.create()
     stock.fill(database, stock.THOUSAND)
+    stock.bound_others(database, stock.THOUSAND)
     with admin_on(database) as admin:
         port = port_of(admin)
         clusters = [f"cluster-{number}" for number in range(stock.CLUSTERS)]

@@ -146,8 +146,7 @@ def _tokens(figures: Figures) -> Iterator[Promise]:
         of_bare = _quotient(rates[0], figures.value(tokens.NAME, ceiling, backend))
         yield _at_least(0.1, of_bare, "×", f"{where}, take and give back ÷ {ceiling}")
         slower = _quotient(rates[tokens.HOLDERS[-1]], rates[0])
-        limit = 0.7 if backend == tokens.REDIS else 0.1
-        yield _at_least(limit, slower, "×", f"{where}, with {tokens.HOLDERS[-1]:,} holders ÷ with none")
+        yield _at_least(0.7, slower, "×", f"{where}, with {tokens.HOLDERS[-1]:,} holders ÷ with none")
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:

@@ -16,9 +16,11 @@ from sqlalchemy.engine import make_url
 
 from admin.configuration import load_settings
 from admin.core.settings.scopes import Level, Scope
+from admin.store.database import Database
 from admin.store.schema import migrate
 from bench.load import Call
 from tests.support.http_agents import write_configuration
+from tests.support.token_backends import define
 
 DOMAINS = ("development", "staging", "production")
 WORKFLOWS = 41  #: of each project in each domain
@@ -28,6 +30,8 @@ JOB = {"command": ["python", "train.py", "--epochs", "3"], "resources": {"reques
 RARE_AUTHOR = "ann"
 #: Projects that have a thousand attributes, and a million.
 THOUSAND, MILLION = 1, 1000
+#: Token pools that nothing asks for, and projects that have quotas and run nothing.
+_POOLS, _BOUNDED = 50, 100
 
 _COLUMNS = ("kind", "project", "domain", "workflow", "launch_plan", "payload", "version", "updated_at", "updated_by")
 
@@ -134,6 +138,24 @@ def fill(database: str, projects: int, *, with_history: bool = False) -> int:
             connection.execute(sqlalchemy.text("VACUUM ANALYZE revisions, revision_changes"))
     engine.dispose()
     return count
+
+
+def bound_others(database: str, projects: int) -> None:
+    """Define token pools, and quotas of further projects, so that what asks for none is measured beside them."""
+    engine = sqlalchemy.create_engine(database)
+    define(Database(engine), {f"pool{number}": {"capacity": 100, "caps": {"project": 10}} for number in range(_POOLS)})
+    engine.dispose()
+    quotas = {"EXECUTION_QUOTA": {"running": 10, "waiting": 100}, "TOKEN_POOL_QUOTA": {"pools": {"pool0": 5}}}
+    now = datetime(2026, 1, 1).isoformat(sep=" ", timespec="microseconds")
+    further = [project_name(projects + number) for number in range(_BOUNDED)]
+    _copy(
+        database,
+        [
+            (kind, project, "", "", "", json.dumps(payload), 1, now, "bench")
+            for kind, payload in quotas.items()
+            for project in further
+        ],
+    )
 
 
 _SCOPE_COLUMNS = "project, domain, workflow, launch_plan"

@@ -19,13 +19,14 @@ from admin.core.token_pools.grants import Release
 from admin.services.context import Context
 from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
+from admin.store.token_backends.redis import TAG, RedisSettings, connect
 from admin.testing import admin_app
 from bench.ceilings import in_threads
 from bench.databases import Backend, plain_engine
 from bench.figures import Figure, rate_figure
 from bench.load import CONNECTIONS, Measure, Pace, measure_in_turns
 from tests.support.redis import redis_server, running_redis
-from tests.support.token_backends import define
+from tests.support.token_backends import define, open_redis
 
 NAME = "tokens"
 REDIS = "redis"
@@ -60,12 +61,10 @@ def _of_redis(backend: Backend, pace: Pace) -> Iterator[Figure]:
         print("Redis is not installed: its figures are left out.", file=sys.stderr)
         return
     with running_redis() as server:
-        manager: dict[str, object] = {"type": "redis", "redis": {"hostPath": server.address, "longestLeaseSeconds": 1}}
-        with _context(backend.create(), manager) as context:
+        redis = {"hostPath": server.address, "longestLeaseSeconds": int(_LEASE_SECONDS)}
+        with _context(backend.create(), {"type": "redis", "redis": redis}) as context:
             _define(context)
-            _wait_for_redis(context.tokens)
-            manager["redis"] = {"hostPath": server.address, "longestLeaseSeconds": int(_LEASE_SECONDS)}
-        with _context(str(context.database.engine.url), manager) as context:
+            open_redis(connect(RedisSettings(host_paths=(server.address,))), TAG)
             _fill(context.tokens, lambda claims: [context.tokens.allocate(claim) for claim in claims])
             measures = {SCRIPT: _bare_script(server.port), LOCK: _lock(server.port), **_measures(context.tokens)}
             rates = measure_in_turns(measures, pace)
@@ -86,14 +85,6 @@ def _define(context: Context) -> None:
     caps = {"project": _CAP, "namespace": _CAP, "execution": 2}
     pools = {f"pool{holders}": {"capacity": _CAP, "caps": caps} for holders in HOLDERS}
     define(context.database, {**pools, "full": {"capacity": HOLDERS[-1], "caps": caps}})
-
-
-def _wait_for_redis(tokens: TokenBackend) -> None:
-    """Until the new server grants something."""
-    is_over = threading.Event()
-    while not isinstance(tokens.allocate(_claim("pool0", "first")), Granted):
-        is_over.wait(0.1)
-    tokens.release(Release(token="first", pools=("pool0",)))
 
 
 def _fill(tokens: TokenBackend, allocate: Callable[[list[Claim]], list[object]]) -> None:

@@ -104,10 +104,11 @@ class TokenPoolAnswer(Answer):
     description: str | None = None
     used: int
     free: int
-    waiting: Annotated[int, Meta(description="How many claims stand in line.")]
+    waiting: Annotated[int, Meta(description="How many claims and executions wait.")]
     holders: list[TokenHolderAnswer] | None = None
     waiters: list[TokenWaiterAnswer] | None = None
     refusals: Refusals = None
+    reason: Annotated[str | None, Meta(description="Why nothing is granted to anyone now, where that is so.")] = None
     version: int
     provenance: StatesProvenance = None
     version_pruned: VersionPruned = None
@@ -132,6 +133,7 @@ class TokenPoolAnswer(Answer):
                 for place, waiter in enumerate(usage.waiters, 1)
             ],
             refusals=sees and (view.refusals or None),
+            reason=usage.reason or None,
             version=view.pool.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
             version_pruned=view.provenance is None or None,

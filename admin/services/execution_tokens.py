@@ -8,7 +8,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.executions.attempts import may_have_started
-from admin.core.executions.tokens import attempt_token, describe_reclaim, line_priority, read_amounts
+from admin.core.executions.tokens import (
+    WAITING_FOR_TOKENS,
+    attempt_token,
+    describe_reclaim,
+    line_priority,
+    read_amounts,
+)
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release
 from admin.services.context import Context
@@ -30,9 +36,9 @@ def give_back_of_ended(context: Context, connection: Connection, ended: Iterable
     pools = {pool for execution in needing for pool in read_amounts(execution.token_pools)}
     if not needing:
         return []
-    session = context.tokens.session(connection, pools, [])
-    for execution in needing:
-        token = attempt_token(execution.uid, execution.attempt)
+    tokens = [attempt_token(execution.uid, execution.attempt) for execution in needing]
+    session = context.tokens.session(connection, pools, [], tokens)
+    for execution, token in zip(needing, tokens, strict=True):
         session.release(Release(token=token, pools=tuple(read_amounts(execution.token_pools))))
     session.save()
     return list(session.pending)
@@ -46,7 +52,7 @@ def give_back_of_judged(
     pools = {pool for lease in over for pool in read_amounts(lease.token_pools)}
     if not over:
         return []
-    session = context.tokens.session(connection, pools, [])
+    session = context.tokens.session(connection, pools, [], [lease.held_token for lease in over])
     for lease in over:
         give_back(session, lease, now)
     session.save()
@@ -74,7 +80,7 @@ def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = F
         priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
         lease_seconds=agents.lease_seconds,
         wait_seconds=0 if runs_already else agents.unreachable_seconds,
-        is_repeated=runs_already,
+        is_repeated=runs_already or lease.reason == WAITING_FOR_TOKENS,
         since=lease.created_at,
     )
 

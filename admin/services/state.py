@@ -19,6 +19,7 @@ from admin.services.context import Context
 from admin.services.database_failures import explain
 from admin.services.definitions import current_fleet
 from admin.services.execution_quotas import every_usage
+from admin.services.token_lines import count_waiting
 from admin.services.warnings import admin_warnings, stored_warnings
 from admin.store import execution_queue, executions, fleet, registrations, revisions
 from admin.store.named_payloads import StoredPayload
@@ -129,7 +130,9 @@ class StateSummary:
         except TokensUnavailable as failure:
             _log.warning("metrics without token pools", extra={"reason": str(failure)[:500]})
             return {}
+        with self._context.database.reading() as connection:
+            waiting = count_waiting(connection, usage) if usage else Counter()
         return {
-            name: PoolCounts(token_pool_of(name, pools[name].payload).capacity, used.used, len(used.waiters))
+            name: PoolCounts(token_pool_of(name, pools[name].payload).capacity, used.used, waiting[name])
             for name, used in usage.items()
         }

@@ -65,7 +65,8 @@ class TokenGate:
         }
         concerned = [*held, *(lease for _, lease in needing)]
         pools = {pool for lease in concerned for pool in read_amounts(lease.token_pools)}
-        session = context.tokens.session(connection, pools, list(claims.values()))
+        tokens = [lease.held_token for lease in concerned]
+        session = context.tokens.session(connection, pools, list(claims.values()), tokens)
         gate = cls(exchanges, session, claims, now)
         gate._exchange_of = {lease.id: exchange for exchange, lease in needing}
         for lease in held:

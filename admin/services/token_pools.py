@@ -39,6 +39,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
+from admin.services.token_lines import with_executions
 from admin.services.visibility import told_provenance
 from admin.store import revisions, token_pools
 from admin.store.named_payloads import StoredPayload
@@ -192,7 +193,7 @@ def release(context: Context, release: Release) -> Released:
 
 def _checked(context: Context, release: Release) -> Release | NotHeld:
     """What the caller may give back."""
-    used = context.tokens.usage(release.pools).values()
+    used = context.tokens.usage(release.pools, release.token).values()
     grants = [grant for usage in used for grant in usage.grants if _is_about(release, grant)]
     waiters = [waiter for usage in used for waiter in usage.waiters if _is_about(release, waiter)]
     user = context.access.identity.user or ""
@@ -249,6 +250,8 @@ def _views(context: Context, pools: Sequence[StoredPayload], provenance: dict[in
         usage = context.tokens.usage([pool.name for pool in pools]) if pools else {}
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}.") from error
+    with context.database.reading() as connection:
+        usage = with_executions(connection, usage, {pool.name: pool.payload["capacity"] for pool in pools})
     refusals = token_refusals()
     return [
         TokenPoolView(

@@ -8,16 +8,17 @@ from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.token_waits import TokenWait, wait_of
-from admin.core.executions.tokens import WAITING_FOR_TOKENS, describe_amounts, line_priority, read_amounts
-from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.executions.tokens import WAITING_FOR_TOKENS, describe_amounts, read_amounts
+from admin.core.settings.scopes import PLATFORM
 from admin.core.token_pools.answers import Allocation, Exhausted, Full
-from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book, Ledger
-from admin.core.token_pools.lines import Room, Waiter, place_in_line
+from admin.core.token_pools.limits import weight_of
+from admin.core.token_pools.lines import Room, place_in_line
 from admin.services.access import Access
 from admin.services.context import Context
-from admin.store import token_pools, token_waits
+from admin.services.token_lines import as_waiter, claim_of_waiting, waiting_for
+from admin.store import token_pools
 from admin.store.executions import Execution
 from admin.store.token_backends.base import TokensUnavailable
 from admin.store.token_waits import WaitingForTokens
@@ -33,21 +34,21 @@ def view_token_wait(context: Context, connection: Connection, execution: Executi
     except TokensUnavailable:
         return wait_of(None, amounts, 0, 0)
     row = WaitingForTokens.of(execution)
-    claim = _claim(row)
+    claim = claim_of_waiting(row)
     [terms] = token_pools.terms(connection, [claim])
     if terms.keys() != amounts.keys():
         return wait_of(Ledger({}, context.clock()).allocate(claim, terms), amounts, 0, 0)
+    if standstill := next((used.reason for used in usage.values() if used.reason), ""):
+        return wait_of(Exhausted(full=(), retry_seconds=0, reason=standstill), amounts, 0, 0)
     books = {pool: Book(0, used.grants, used.waiters) for pool, used in usage.items()}
     ledger = Ledger(books, context.clock(), steady_seconds=0)  # usage has left out what is over
-    in_line = {waiter.token: waiter for used in usage.values() for waiter in used.waiters}
     rooms = {pool: Room.of(own.capacity, books[pool].used) for pool, own in terms.items()}
-    line = {**{other.token: _waiter(other) for other in token_waits.waiting(connection, amounts)}, **in_line}
-    own = line.pop(claim.token, None) or _waiter(row)
+    line = waiting_for(connection, usage)
+    own = line.pop(claim.token, None) or as_waiter(row, weight_of(terms))
     others = list(line.values())
     place = place_in_line(own, others, rooms)
     answer = ledger.allocate(claim, terms)
-    told = execution.reason_message or ""
-    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1, told)
+    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1)
 
 
 def tokens_lacked(execution: Execution) -> str:
@@ -55,37 +56,6 @@ def tokens_lacked(execution: Execution) -> str:
     if execution.phase != Phase.RUNNING.value or execution.token_pools is None or execution.token_number is not None:
         return ""
     return describe_amounts(read_amounts(execution.token_pools))
-
-
-def _claim(row: WaitingForTokens) -> Claim:
-    return Claim(
-        token=row.token,
-        amounts=read_amounts(row.token_pools),
-        place=Scope(row.domain, row.project, row.workflow, row.launch_plan),
-        execution=row.name,
-        priority=line_priority(row.tier, row.priority),
-        since=row.created_at,
-    )
-
-
-def _waiter(row: WaitingForTokens) -> Waiter:
-    """An execution behind those of its kind that stand in line, as if it stood there too."""
-    claim = _claim(row)
-    return Waiter(
-        token=claim.token,
-        number=2**62 + row.id,
-        amounts=claim.amounts,
-        caps={},
-        standings={},
-        place=claim.place,
-        execution=claim.execution,
-        holder="",
-        priority=claim.priority,
-        weight=claim.weight,
-        since=row.created_at,
-        wait_seconds=0,
-        expires_at=row.created_at,
-    )
 
 
 def _told(access: Access, answer: Allocation) -> Allocation:

@@ -30,6 +30,7 @@ class Insertion:
     table: Table
     rows: Rows
     replaces: bool = False  #: whether rows whose primary keys are taken are updated; no key may come twice
+    adds: bool = False  #: whether their numbers are added to those of rows whose primary keys are taken
 
 
 def write_together(connection: Connection, insertions: Iterable[Insertion]) -> None:
@@ -37,7 +38,13 @@ def write_together(connection: Connection, insertions: Iterable[Insertion]) -> N
     dialect = connection.dialect
     batches = [
         (
-            _insertion(insertion.table, tuple(insertion.rows[0]), dialect, replaces=insertion.replaces),
+            _insertion(
+                insertion.table,
+                tuple(insertion.rows[0]),
+                dialect,
+                replaces=insertion.replaces,
+                adds=insertion.adds,
+            ),
             insertion.rows,
         )
         for insertion in insertions
@@ -110,10 +117,18 @@ class _Statement:
 
 @lru_cache(maxsize=256)
 def _insertion(
-    table: Table, names: tuple[str, ...], dialect: Dialect, *, replaces: bool = False, if_new: bool = False
+    table: Table,
+    names: tuple[str, ...],
+    dialect: Dialect,
+    *,
+    replaces: bool = False,
+    adds: bool = False,
+    if_new: bool = False,
 ) -> _Statement:
     columns = ", ".join(map(_quote(dialect), names))
-    conflict = "ON CONFLICT DO NOTHING" if if_new else _replacing(table, names, dialect) if replaces else ""
+    conflict = "ON CONFLICT DO NOTHING" if if_new else ""
+    if replaces or adds:
+        conflict = _replacing(table, names, dialect, adds=adds)
     insertion = f"INSERT INTO {table.name} ({columns})"
     placeholder, by_document = "?", ""
     if is_postgresql(dialect):
@@ -123,9 +138,13 @@ def _insertion(
     return _Statement(by_row, table, names, dialect, by_document=by_document)
 
 
-def _replacing(table: Table, names: tuple[str, ...], dialect: Dialect) -> str:
+def _replacing(table: Table, names: tuple[str, ...], dialect: Dialect, *, adds: bool) -> str:
     quote, keys = _quote(dialect), table.primary_key.columns
-    new = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in names if name not in keys)
+    new = ", ".join(
+        f"{quote(name)} = {f'{table.name}.{quote(name)} + ' if adds else ''}excluded.{quote(name)}"
+        for name in names
+        if name not in keys
+    )
     return f"ON CONFLICT ({', '.join(quote(key.name) for key in keys)}) DO UPDATE SET {new}"
 
 

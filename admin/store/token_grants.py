@@ -2,167 +2,170 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
-from functools import cache
+from functools import cached_property
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, func, select, update
+from sqlalchemy import BindParameter, Connection, Text, bindparam, delete, func, or_, select, update
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.answers import MOST_HOLDERS
 from admin.core.token_pools.grants import Grant
-from admin.core.token_pools.ledger import Book, Ledger, Sums
-from admin.core.token_pools.limits import buckets_of, counted_at, execution_bucket
+from admin.core.token_pools.ledger import Book, Ledger
+from admin.core.token_pools.limits import WHOLE_POOL, counted_at, share_bucket
 from admin.core.token_pools.lines import Standing, Status, Waiter
+from admin.store import token_sums
 from admin.store.batches import Insertion, update_all, write_together
-from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.keys import KeyedQuery, scope_of
 from admin.store.sql_types import AnyRow, AnySelect, build
+from admin.store.token_sums import KeptSums
 from admin.store.token_tables import token_grants, token_pool_heads, token_waiters
 
-#: Pools with no more grants than this together are read whole, which is fewer statements.
-MOST_READ_WHOLE = 64
+#: Of pools with no more grants than this, all are read to find those in several buckets.
+_MOST_READ_WHOLE = 64
 
-_grants = token_grants.c
+_grants, _waiters = token_grants.c, token_waiters.c
 _of_pools: BindParameter[str] = bindparam("pools", expanding=True)
 _SELECT_GRANTS = select(token_grants).where(_grants.pool.in_(_of_pools))
-_SELECT_FEW_GRANTS = _SELECT_GRANTS.limit(MOST_READ_WHOLE + 1)
-_SELECT_WAITERS = select(token_waiters).where(token_waiters.c.pool.in_(_of_pools))
+_SELECT_OVER = _SELECT_GRANTS.where(_grants.expires_at <= bindparam("now"))
+_SELECT_OF_TOKENS = KeyedQuery(select(token_grants), (_grants.pool, _grants.token))
+_SELECT_WAITERS = select(token_waiters).where(_waiters.pool.in_(_of_pools))
+_SELECT_WAITERS_OF_TOKENS = KeyedQuery(select(token_waiters), (_waiters.pool, _waiters.token))
+_SELECT_LARGEST = (
+    select(token_grants)
+    .where(_grants.pool == bindparam("pool"))
+    .where(*(or_(bindparam(key, type_=Text) == "", _grants[key] == bindparam(key)) for key in SCOPE_KEYS))
+    .order_by(_grants.amount.desc(), _grants.number)
+    .limit(bindparam("most"))
+)
+_SELECT_LARGEST_OF_EXECUTION = _SELECT_LARGEST.where(_grants.execution == bindparam("execution"))
+_SELECT_SOONEST_END = select(func.min(_grants.expires_at)).where(_grants.pool == bindparam("pool"))
 _NOTE_RELEASES = (
     update(token_pool_heads)
     .where(token_pool_heads.c.name.in_(_of_pools))
     .values(releases=token_pool_heads.c.releases + 1)
 )
 _SELECT_RELEASES = select(token_pool_heads.c.name, token_pool_heads.c.releases)
-_SELECT_OF_TOKENS = _SELECT_GRANTS.where(_grants.token.in_(bindparam("tokens", expanding=True)))
-_SELECT_OVER = _SELECT_GRANTS.where(_grants.expires_at <= bindparam("now"))
-_place = (_grants.pool, *scope_columns(token_grants))
-_run = (_grants.pool, _grants.project, _grants.domain, _grants.execution)
-_totals = (func.sum(_grants.amount).label("amount"), func.count().label("number"))
-_SUM_BY_PLACE = (
-    select(*_place, *_totals, func.min(_grants.expires_at).label("soonest_end"))
-    .where(_grants.pool.in_(_of_pools))
-    .group_by(*_place)
-)
-_SUM_BY_EXECUTION = (
-    select(*_run, *_totals)
-    .where(_grants.pool.in_(_of_pools), _grants.execution.in_(bindparam("executions", expanding=True)))
-    .group_by(*_run)
-)
-_DELETE_GRANTS = KeyedQuery(delete(token_grants), (token_grants.c.pool, token_grants.c.token))
-_DELETE_WAITERS = KeyedQuery(delete(token_waiters), (token_waiters.c.pool, token_waiters.c.token))
+_DELETE_GRANTS = KeyedQuery(delete(token_grants), (_grants.pool, _grants.token))
+_DELETE_WAITERS = KeyedQuery(delete(token_waiters), (_waiters.pool, _waiters.token))
 
 
 def books(connection: Connection, numbers: Mapping[str, int]) -> dict[str, Book]:
     """All grants and waiters of pools, each with its last number."""
     pools = sorted(numbers)
-    grants = _grants_of(connection, _SELECT_GRANTS, pools)
-    waiters = _waiters_of(connection, pools)
+    grants = _by_pool(pools, map(_grant, _some(connection, _SELECT_GRANTS, pools)))
+    waiters = _waiters_of(pools, _some(connection, _SELECT_WAITERS, pools))
     return {pool: Book(numbers[pool], grants[pool], waiters[pool]) for pool in pools}
+
+
+def books_of_token(connection: Connection, pools: Sequence[str], token: str) -> dict[str, Book]:
+    """What one token holds in pools, and waits for."""
+    keys = [(pool, token) for pool in pools]
+    grants = _by_pool(pools, map(_grant, _SELECT_OF_TOKENS.execute(connection, keys)))
+    waiters = _waiters_of(pools, _SELECT_WAITERS_OF_TOKENS.execute(connection, keys))
+    return {pool: Book(0, grants[pool], waiters[pool]) for pool in pools}
 
 
 def books_for(
     connection: Connection,
     numbers: Mapping[str, int],
-    tokens: Collection[str],
-    executions: Set[str],
+    keys: Collection[tuple[str, str]],
+    claimed: Mapping[str, Set[str]],
     now: datetime,
-    most_read_whole: int = MOST_READ_WHOLE,
 ) -> dict[str, Book]:
-    """The waiters of pools, the grants of some tokens and those whose leases are over, and sums of the others."""
+    """The grants of some pools and tokens, and sums of the others.
+
+    Of the pools of claims, with the buckets that bound these, also all waiters and the grants whose leases are over.
+    """
     pools = sorted(numbers)
-    few = _grants_of(connection, _SELECT_FEW_GRANTS, pools)
-    waiters = _waiters_of(connection, pools)
-    if sum(map(len, few.values())) <= most_read_whole:
-        return {pool: Book(numbers[pool], few[pool], waiters[pool]) for pool in pools}
-    waiting = {waiter.execution for entries in waiters.values() for waiter in entries}
-    totals = _totals_of(connection, pools, (executions | waiting) - {""})
-    at_hand = _grants_of(connection, _SELECT_OF_TOKENS, pools, tokens=sorted(tokens))
-    for pool, ended in _grants_of(
-        connection, _SELECT_OVER, [pool for pool in pools if totals[pool].is_over(now)], now=now
-    ).items():
-        at_hand[pool] = [*{grant.token: grant for grant in (*at_hand[pool], *ended)}.values()]
+    grants = [_grant(row) for row in _SELECT_OF_TOKENS.execute(connection, sorted(keys))]
+    grants += [_grant(row) for row in _some(connection, _SELECT_OVER, sorted(claimed), now=now)]
+    at_hand = _by_pool(pools, {(grant.pool, grant.token): grant for grant in grants}.values())
+    waiting = [*_some(connection, _SELECT_WAITERS, sorted(claimed))]
+    if others := sorted(key for key in keys if key[0] not in claimed):
+        waiting += _SELECT_WAITERS_OF_TOKENS.execute(connection, others)
+    waiters = _waiters_of(pools, waiting)
+    sums = KeptSums(connection)
+    if claimed:
+        buckets = {bucket for own in claimed.values() for bucket in own} | {WHOLE_POOL}
+        for entries in waiters.values():
+            for waiter in entries:
+                buckets.add(share_bucket(waiter.place))
+                buckets.update(bucket for caps in waiter.caps.values() for bucket in caps)
+        sums.foresee(claimed, buckets)
     return {
-        pool: Book(
-            numbers[pool],
-            at_hand[pool],
-            waiters[pool],
-            sums=Sums(
-                used=totals[pool].amounts,
-                soonest_end=totals[pool].soonest_end,
-                others=_others(connection, pool, at_hand[pool], totals[pool].numbers),
-            ),
-        )
+        pool: Book(numbers[pool], at_hand[pool], waiters[pool], sums=_PoolSums(connection, pool, at_hand[pool], sums))
         for pool in pools
     }
 
 
-@dataclass(kw_only=True)
-class _Totals:
-    """How many tokens and grants count in each bucket of a pool, and when the first lease ends."""
+class _PoolSums:
+    """What is known of a locked pool's grants that are not at hand; it stays as it is until the ledger is saved."""
 
-    amounts: Counter[str] = field(default_factory=Counter)
-    numbers: Counter[str] = field(default_factory=Counter)
-    soonest_end: datetime | None = None
+    def __init__(self, connection: Connection, pool: str, at_hand: Sequence[Grant], sums: KeptSums) -> None:
+        self._connection = connection
+        self._pool = pool
+        self._at_hand = at_hand
+        self._sums = sums
+        self._others: dict[str, list[Grant]] = {}
 
-    def is_over(self, now: datetime) -> bool:
-        """Whether any lease is."""
-        return self.soonest_end is not None and self.soonest_end <= now
+    def used(self, bucket: str) -> int:
+        return self._sums.of(self._pool, bucket).amount
 
-    def add(self, bucket: str, row: AnyRow) -> None:
-        self.amounts[bucket] += int(row.amount)
-        self.numbers[bucket] += row.number
+    def soonest_end(self) -> datetime | None:
+        return self._soonest_end
 
+    def others(self, bucket: str) -> tuple[list[Grant], int]:
+        if bucket not in self._others:
+            self._others[bucket] = self._largest(bucket)
+        number = self._sums.of(self._pool, bucket).number
+        return self._others[bucket], number - sum(bucket in grant.buckets for grant in self._at_hand)
 
-def _grants_of(
-    connection: Connection, query: AnySelect, pools: Sequence[str], **parameters: object
-) -> dict[str, list[Grant]]:
-    grants: dict[str, list[Grant]] = {pool: [] for pool in pools}
-    for row in connection.execute(query, {"pools": pools, **parameters}) if pools else ():
-        grants[row.pool].append(_grant(row))
-    return grants
+    @cached_property
+    def _soonest_end(self) -> datetime | None:
+        if self._all is not None:
+            return min((grant.expires_at for grant in self._all), default=None)
+        ends: datetime | None = self._connection.scalar(_SELECT_SOONEST_END, {"pool": self._pool})
+        return ends
 
+    @cached_property
+    def _all(self) -> list[Grant] | None:
+        """All grants, where they are few: one statement in place of one for each bucket."""
+        if self._sums.of(self._pool, WHOLE_POOL).number > _MOST_READ_WHOLE:
+            return None
+        return [_grant(row) for row in _some(self._connection, _SELECT_GRANTS, [self._pool])]
 
-def _waiters_of(connection: Connection, pools: Sequence[str]) -> dict[str, list[Waiter]]:
-    waiters: dict[str, list[Waiter]] = {pool: [] for pool in pools}
-    for row in connection.execute(_SELECT_WAITERS, {"pools": pools}) if pools else ():
-        waiters[row.pool].append(_waiter(row))
-    return waiters
-
-
-def _totals_of(connection: Connection, pools: Sequence[str], executions: Collection[str]) -> dict[str, _Totals]:
-    """By pool, what counts in every bucket but for those of other executions."""
-    totals = {pool: _Totals() for pool in pools}
-    for row in connection.execute(_SUM_BY_PLACE, {"pools": pools}):
-        own = totals[row.pool]
-        for bucket in buckets_of(scope_of(row), ""):
-            own.add(bucket, row)
-        own.soonest_end = min(row.soonest_end, own.soonest_end or row.soonest_end)
-    if executions:
-        for row in connection.execute(_SUM_BY_EXECUTION, {"pools": pools, "executions": sorted(executions)}):
-            totals[row.pool].add(execution_bucket(Scope(row.domain, row.project), row.execution), row)
-    return totals
-
-
-def _others(
-    connection: Connection, pool: str, at_hand: Sequence[Grant], numbers: Mapping[str, int]
-) -> Callable[[str], tuple[list[Grant], int]]:
-    """What finds the largest grants in a bucket that are not at hand, and how many there are."""
-    tokens = sorted(grant.token for grant in at_hand)
-
-    @cache  # they stay as they are while the pool is locked
-    def others(bucket: str) -> tuple[list[Grant], int]:
+    def _largest(self, bucket: str) -> list[Grant]:
+        at_hand = {grant.token for grant in self._at_hand}
+        if self._all is not None:
+            grants = [grant for grant in self._all if grant.token not in at_hand and bucket in grant.buckets]
+            return sorted(grants, key=lambda grant: (-grant.amount, grant.number))[:MOST_HOLDERS]
         place, execution = counted_at(bucket)
-        conditions = [_grants.pool == pool, _grants.token.not_in(tokens)]
-        conditions += [_grants[key] == name for key, name in place.keys().items()]
-        conditions += [_grants.execution == execution] if execution else []
-        query = select(token_grants).where(*conditions).order_by(_grants.amount.desc(), _grants.number)
-        rows = connection.execute(query.limit(MOST_HOLDERS))
-        number = numbers.get(bucket, 0) - sum(bucket in grant.buckets for grant in at_hand)
-        return [_grant(row) for row in rows], number
+        keys = dict(zip(SCOPE_KEYS, place.sort_key, strict=True))
+        parameters = {"pool": self._pool, "most": MOST_HOLDERS + len(at_hand), **keys}
+        if execution:
+            rows = self._connection.execute(_SELECT_LARGEST_OF_EXECUTION, {**parameters, "execution": execution})
+        else:
+            rows = self._connection.execute(_SELECT_LARGEST, parameters)
+        return [_grant(row) for row in rows if row.token not in at_hand][:MOST_HOLDERS]
 
-    return others
+
+def _some(connection: Connection, query: AnySelect, pools: Sequence[str], **parameters: object) -> Iterable[AnyRow]:
+    return connection.execute(query, {"pools": pools, **parameters}) if pools else ()
+
+
+def _by_pool(pools: Iterable[str], grants: Iterable[Grant]) -> dict[str, list[Grant]]:
+    by_pool: dict[str, list[Grant]] = {pool: [] for pool in pools}
+    for grant in grants:
+        by_pool[grant.pool].append(grant)
+    return by_pool
+
+
+def _waiters_of(pools: Iterable[str], rows: Iterable[AnyRow]) -> dict[str, list[Waiter]]:
+    by_pool: dict[str, list[Waiter]] = {pool: [] for pool in pools}
+    for row in rows:
+        by_pool[row.pool].append(_waiter(row))
+    return by_pool
 
 
 def save(connection: Connection, ledger: Ledger) -> None:
@@ -172,6 +175,7 @@ def save(connection: Connection, ledger: Ledger) -> None:
     update_all(connection, token_pool_heads, numbers, key="name")
     note_releases(connection, changes.freed)
     written = [
+        token_sums.changes(books),
         Insertion(table=token_grants, rows=[_grant_row(grant) for grant in _present(ledger)], replaces=True),
         Insertion(
             table=token_waiters,

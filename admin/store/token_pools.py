@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, select
 
 from admin.core.changes import RowChange
-from admin.core.settings.scopes import PLATFORM
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
-from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of
+from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of, weight_at
 from admin.store import attributes, registrations
 from admin.store.database import insert_new
 from admin.store.token_grants import note_releases
@@ -74,9 +75,7 @@ def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, 
         return []
     names = {pool for claim in claims for pool in claim.amounts}
     pools = {name: token_pool_of(name, stored.payload) for name, stored in TOKEN_POOLS.some(connection, names).items()}
-    places = {claim.place for claim in claims} - {PLATFORM}
-    rows = attributes.applying_to(connection, [TOKEN_POOL_QUOTA], places) if places else []
-    by_scope = {row.scope: row for row in rows}
+    by_scope = _quota_rows(connection, {claim.place for claim in claims})
     return [
         {
             pool: terms_of(pools[pool], claim.place, claim.execution, by_scope, claim.constraints)
@@ -85,3 +84,16 @@ def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, 
         }
         for claim in claims
     ]
+
+
+def weights(connection: Connection, places: Set[Scope]) -> dict[Scope, float]:
+    """How much the share of the project counts at each of some places."""
+    by_scope = _quota_rows(connection, places)
+    return {place: weight_at(place, by_scope) for place in places}
+
+
+def _quota_rows(connection: Connection, places: Set[Scope]) -> dict[Scope, Row]:
+    """The quotas of tokens that apply at some places."""
+    bounded = set(places) - {PLATFORM}
+    rows = attributes.applying_to(connection, [TOKEN_POOL_QUOTA], bounded) if bounded else []
+    return {row.scope: row for row in rows}

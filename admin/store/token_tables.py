@@ -1,8 +1,8 @@
-"""The tables of token pools: definitions, the last number of each pool, grants, and those that wait."""
+"""The tables of token pools: definitions, the last number of each pool, grants, their sums, and those that wait."""
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, Float, Integer, Table, Text
+from sqlalchemy import JSON, BigInteger, Column, Float, Index, Integer, Table, Text
 
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.store.database import UtcDateTime, metadata
@@ -33,6 +33,20 @@ token_grants = Table(
     Column("lease_seconds", Float, nullable=False),
     Column("granted_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime, nullable=False),
+    Index("ix_token_grants_ends", "pool", "expires_at"),
+    Index("ix_token_grants_executions", "pool", "execution"),
+)
+#: The largest and oldest holders of a pool.
+Index("ix_token_grants_sizes", token_grants.c.pool, token_grants.c.amount.desc(), token_grants.c.number)
+
+#: How many tokens and grants count at each scope where any did, by its path.
+token_sums = Table(
+    "token_sums",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("bucket", Text, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),
 )
 
 #: A row in each pool that a claim waits for; each has the whole claim as it was when it asked last.

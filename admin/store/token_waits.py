@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from admin.core.executions.tokens import WAITING_FOR_TOKENS, attempt_token, read_amounts
 from admin.store.execution_tables import executions
@@ -31,6 +32,7 @@ class WaitingForTokens(NamedTuple):
     priority: int
     token_pools: str
     created_at: datetime
+    cluster: str | None
 
     @classmethod
     def of(cls, execution: Execution) -> WaitingForTokens:
@@ -44,13 +46,17 @@ class WaitingForTokens(NamedTuple):
 
 
 _columns = executions.c
-_SELECT = (
-    select(*(_columns[name] for name in WaitingForTokens._fields))
-    .where(_columns.token_pools.is_not(None), _columns.finished_at.is_(None), IS_QUEUED)
-    .where(_columns.lease_expires_at.is_(None), _columns.reason == WAITING_FOR_TOKENS)
-    .order_by(_columns.id)
-    .limit(_MOST)
+_WAITS = (
+    _columns.token_pools.is_not(None),
+    _columns.finished_at.is_(None),
+    IS_QUEUED,
+    _columns.lease_expires_at.is_(None),
+    _columns.reason == WAITING_FOR_TOKENS,
 )
+_SELECT = (
+    select(*(_columns[name] for name in WaitingForTokens._fields)).where(*_WAITS).order_by(_columns.id).limit(_MOST)
+)
+_COUNT = select(_columns.token_pools, func.count().label("number")).where(*_WAITS).group_by(_columns.token_pools)
 
 
 def waiting(connection: Connection, pools: Iterable[str]) -> list[WaitingForTokens]:
@@ -58,3 +64,12 @@ def waiting(connection: Connection, pools: Iterable[str]) -> list[WaitingForToke
     wanted = set(pools)
     rows = map(WaitingForTokens._make, connection.execute(_SELECT))
     return [row for row in rows if wanted & read_amounts(row.token_pools).keys()]
+
+
+def count(connection: Connection) -> Counter[str]:
+    """How many executions wait for tokens of each pool."""
+    waiting: Counter[str] = Counter()
+    for row in connection.execute(_COUNT):
+        for pool in read_amounts(row.token_pools):
+            waiting[pool] += row.number
+    return waiting

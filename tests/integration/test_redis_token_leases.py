@@ -11,7 +11,9 @@ from flask import Flask
 from sqlalchemy.exc import OperationalError
 
 from admin.core.executions.tokens import WAITING_FOR_TOKENS
+from admin.metrics import count_tokens, token_refusals
 from admin.services import exchange_batches
+from admin.store.token_backends.base import Observer
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, add, phase, played_agent, shown
 from tests.support.apps import context_of
@@ -34,11 +36,12 @@ def server() -> Iterator[RunningRedis]:
 
 
 @pytest.fixture
-def app(make_app: MakeApp, server: RunningRedis) -> Iterator[Flask]:
+def app(request: pytest.FixtureRequest, make_app: MakeApp, server: RunningRedis) -> Iterator[Flask]:
     """An admin that keeps grants in Redis, with one token of a pool."""
     app = make_app()
     context = context_of(app)
-    with opened_backend(context.database, server.address, longest_lease_seconds=LEASE) as backend:
+    lease, observer = getattr(request, "param", LEASE), Observer(answered=count_tokens)
+    with opened_backend(context.database, server.address, longest_lease_seconds=lease, observer=observer) as backend:
         app.extensions["rainbow"] = replace(context, tokens=backend)
         pool = {"token_pool": {"name": "hive", "capacity": 1}}
         ok(app.test_client().put(f"{API}/token_pools/hive", json=pool))
@@ -78,20 +81,39 @@ def test_what_waits_says_that_redis_is_down_and_goes_on_by_itself(app: Flask, se
     assert phase(agent, "e") == ("RUNNING", "RUNNING")
 
 
+@pytest.mark.parametrize("app", [3.0], indirect=True)
 def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask, server: RunningRedis) -> None:
     from redis import Redis
 
     host, _, port = server.address.rpartition(":")
     agent = play(app, "here")
+    add(agent, "d", **HIVE)
     add(agent, "e", **HIVE)
+    wait_until(lambda: agent.start(2) == ["d"])
+    told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
+    assert "the pool is full (1 of 1 held)" in told
+    agent.finish(["d"])
     with Redis(host=host, port=int(port)) as client:
         client.flushall()
-    assert agent.offered(1) == {}
     reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
-    assert shown(agent, "e")["closure"]["reason"]["message"] == f"It waits for 1 token of hive. {reason}"
     told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
     assert told.endswith(f"it waits for 1 token of hive. {reason}")
+    assert agent.client.get("/api/v1/token_pools/hive").get_json()["reason"] == reason
+    assert agent.offered(1) == {}
+    assert shown(agent, "e")["closure"]["reason"]["message"] == f"It waits for 1 token of hive. {reason}"
     wait_until(lambda: agent.start(1) == ["e"])
+
+
+@pytest.mark.parametrize("app", [60.0], indirect=True)
+def test_a_wait_for_redis_is_counted_as_one_refusal_however_often_it_asks(app: Flask) -> None:
+    agent = play(app, "here")
+    add(agent, "d", **HIVE)
+    wait_until(lambda: agent.start(1) == ["d"])
+    before = token_refusals().get("hive", {}).get("pool", 0)
+    add(agent, "e", **HIVE)
+    for _ in range(3):
+        assert agent.offered(1) == {}
+    assert token_refusals()["hive"]["pool"] == before + 1
 
 
 def test_tokens_are_given_back_if_the_transaction_fails(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:

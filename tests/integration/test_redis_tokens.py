@@ -237,5 +237,5 @@ def test_sums_of_grants_answer_as_the_grants_themselves_do(
         opened_database(sqlite_databases.set_up(tmp_path)) as whole,
         opened_database(url or sqlite_databases.set_up(tmp_path / "other")) as summed,
     ):
-        by_sums = DatabaseTokens(summed, most_read_whole=-1)
-        check_same_answers(7, DatabaseTokens(whole), by_sums, [whole, summed])
+        by_sums = DatabaseTokens(summed)
+        check_same_answers(7, DatabaseTokens(whole, reads_whole=True), by_sums, [whole, summed])

@@ -39,10 +39,12 @@ from admin.store import (
     users,
 )
 from admin.store.database import Database, UtcDateTime, metadata
-from admin.store.dialects import TimeLimits
+from admin.store.dialects import TimeLimits, is_postgresql
 from admin.store.dialects.sqlite import WRITES
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
-from admin.store.token_tables import TOKEN_POOLS, token_grants, token_pool_heads, token_waiters
+from admin.store.token_grants import books
+from admin.store.token_sums import rebuild
+from admin.store.token_tables import TOKEN_POOLS, token_grants, token_pool_heads, token_sums, token_waiters
 from tests.support.apps import opened_app
 from tests.support.placing import get
 
@@ -669,7 +671,7 @@ def test_going_back_takes_users_and_their_history_away_and_keeps_all_others(engi
 def test_going_back_before_token_pools_leaves_nothing_that_an_older_admin_does_not_know(engine: Engine) -> None:
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    tables = (TOKEN_POOLS.table, token_pool_heads, token_grants, token_waiters)
+    tables = (TOKEN_POOLS.table, token_pool_heads, token_grants, token_sums, token_waiters)
     with engine.begin() as connection:
         for table in tables:
             connection.execute(insert(table).values({column.name: _anything(column, now) for column in table.columns}))
@@ -684,7 +686,7 @@ def test_going_back_before_token_pools_leaves_nothing_that_an_older_admin_does_n
         assert connection.execute(select(revision_tables.revision_changes.c.kind)).all() == []
     migrate(engine)
     with engine.connect() as connection:
-        assert [connection.execute(select(table)).all() for table in tables] == [[], [], [], []]
+        assert [connection.execute(select(table)).all() for table in tables] == [[], [], [], [], []]
 
 
 def test_executions_of_before_tokens_need_none_and_going_back_leaves_what_an_older_admin_knows(engine: Engine) -> None:
@@ -718,3 +720,34 @@ def test_executions_of_before_tokens_need_none_and_going_back_leaves_what_an_old
     migrate(engine)
     with engine.connect() as connection:
         assert connection.execute(tokens).all() == [(None, None), (None, None)]
+
+
+def test_grants_of_before_their_sums_are_summed_at_every_scope(engine: Engine) -> None:
+    migrate(engine, "0041")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    places = [("ads", "prod", "etl", "nightly"), ("ads", "dev", "", ""), ("", "prod", "", ""), ("", "", "", "")]
+    keys = ("project", "domain", "workflow", "launch_plan")
+    with engine.begin() as connection:
+        for number, place in enumerate(places):
+            values = {column.name: _anything(column, now) for column in token_grants.columns}
+            own = {"pool": "hive", "token": f"t{number}", "amount": 10**number, **dict(zip(keys, place, strict=True))}
+            connection.execute(insert(token_grants).values({**values, **own}))
+    migrate(engine)
+    database = Database(engine)
+    with database.writing() as connection:
+        sums = select(token_sums).order_by(token_sums.c.bucket.collate("C" if is_postgresql(connection) else "BINARY"))
+        migrated = connection.execute(sums).all()
+        [book] = books(connection, {"hive": 0}).values()
+        rebuild(connection, {"hive": book.grants.values()})
+        assert connection.execute(sums).all() == migrated
+    assert [(row.bucket, row.amount, row.number) for row in migrated] == [
+        ("", 1100, 2),
+        ("///", 1111, 4),
+        ("/dev//", 10, 1),
+        ("/prod//", 101, 2),
+        ("ads///", 11, 2),
+        ("ads/dev//", 10, 1),
+        ("ads/prod//", 1, 1),
+        ("ads/prod/etl/", 1, 1),
+        ("ads/prod/etl/nightly", 1, 1),
+    ]

@@ -128,7 +128,7 @@ def test_a_full_cluster_leaves_the_line(play: Play, hive: str) -> None:
     assert usage(here, hive) == (1, 1)
     add(here, "plain")
     assert here.start(1) == ["plain"]
-    assert usage(here, hive) == (1, 0)  # its room went to another execution
+    assert usage(here, hive) == (1, 1)  # its room went to another execution: it waits, and asks for nothing
     add(there, "elsewhere", **need(hive))
     here.finish(["first"])
     assert there.start(1) == ["elsewhere"]
@@ -419,6 +419,26 @@ def test_the_explanation_names_the_pool_the_level_the_holder_and_the_place(agent
     assert tokens["place"] == 2
     assert [holder["execution"] for holder in tokens["full"][0]["holders"]] == ["e"]
     assert shown(agent, "g")["closure"]["reason"]["code"] == WAITING_FOR_TOKENS
+
+
+def test_everything_that_waits_is_counted_the_same_wherever_one_looks(agent: PlayedAgent, hive: str) -> None:
+    names = [f"e{number}" for number in range(9)]  # of which only the first few ask
+    add(agent, *names, **need(hive))
+    agent.start(9)
+    pool = get(agent.client, f"token_pools/{hive}")
+    places = {waiter["execution"]: waiter["place"] for waiter in pool["waiters"]}
+    assert (pool["waiting"], places) == (8, {name: place for place, name in enumerate(names[1:], 1)})
+    assert {waiter["holder"] for waiter in pool["waiters"]} == {f"cluster {agent.cluster}"}
+    tokens = explanation(agent.client, "e7", project=agent.project)["status"]["tokens"]
+    assert (tokens["place"], tokens["waiting"]) == (places["e7"], 8)
+    [line] = [line for line in metrics_of(agent) if line.startswith(f'rainbow_token_pool_waiting{{pool="{hive}"}}')]
+    assert line.endswith(" 8.0")
+    listed = get(agent.client, "token_pools?limit=1000")["token_pools"]
+    assert [entry["waiting"] for entry in listed if entry["name"] == hive] == [8]
+
+
+def metrics_of(agent: PlayedAgent) -> list[str]:
+    return agent.client.get("/metrics").get_data(as_text=True).splitlines()
 
 
 def test_a_wait_is_counted_as_one_refusal_however_often_it_asks(agent: PlayedAgent, hive: str) -> None:

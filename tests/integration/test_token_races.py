@@ -5,21 +5,23 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Granted, NotHeld, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.store.database import Database
-from admin.store.token_backends.base import TokenBackend
+from admin.store.token_backends.base import TokenBackend, TokensUnavailable
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, opened_backend, opened_database
 from tests.support.token_histories import Call, History
@@ -30,6 +32,8 @@ if TYPE_CHECKING:  # each process imports this module, and needs no fixtures
 POOLS = [f"pool{number:02}" for number in range(50)]
 PROJECTS, DOMAINS = ("ads", "search", "maps"), ("dev", "prod")
 PROCESSES, THREADS = 4, 16
+_MOST_REPEATS = 10
+Result = TypeVar("Result")
 CAPS = {"pool": 6, "project": 4, "namespace": 3, "execution": 2}
 
 
@@ -70,6 +74,16 @@ def one_claim(dice: Random, token: str) -> Claim:
     )
 
 
+def repeated(call: Callable[[], Result]) -> Result:
+    """What a call comes to, which is made again where a machine under load was too slow: each may be repeated."""
+    for _ in range(_MOST_REPEATS):
+        try:
+            return call()
+        except (TokensUnavailable, OperationalError) as error:
+            failure = error
+    raise failure
+
+
 class Worker:
     """Allocates, renews and releases, and notes what came of it."""
 
@@ -97,7 +111,7 @@ class Worker:
 
     def _allocate(self, claim: Claim) -> None:
         begin = monotonic()
-        answer = self._backend.allocate(claim)
+        answer = repeated(lambda: self._backend.allocate(claim))
         if isinstance(answer, Granted):
             self._held[claim.token] = claim, dict(answer.grants)
             self._note(begin, "granted", claim, next(iter(answer.grants.values())).number)
@@ -105,19 +119,20 @@ class Worker:
         self._note(begin, "waits" if claim.wait_seconds else "refused", claim)
         if claim.wait_seconds:
             begin = monotonic()
-            self._backend.release(Release(token=claim.token, pools=tuple(claim.amounts)))
+            repeated(lambda: self._backend.release(Release(token=claim.token, pools=tuple(claim.amounts))))
             self._note(begin, "left", claim)
 
     def _release(self, token: str) -> None:
         claim, grants = self._held.pop(token)
         renewal, begin = Renewal.of(grants), monotonic()
-        self._backend.release(Release(token=token, pools=tuple(claim.amounts), number=renewal.number))
+        release = Release(token=token, pools=tuple(claim.amounts), number=renewal.number)
+        repeated(lambda: self._backend.release(release))
         self._note(begin, "freed", claim)
         if self._dice.random() < 0.1:  # a holder that comes back later is refused
             self._renew(renewal, NotHeld)
 
     def _renew(self, renewal: Renewal, expected: type[Renewed | NotHeld]) -> None:
-        answer = self._backend.renew(renewal)
+        answer = repeated(lambda: self._backend.renew(renewal))
         if not isinstance(answer, expected):
             self.wrong.append(f"{renewal}: {answer}")
 
@@ -159,7 +174,7 @@ def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(
     place: Place, tmp_path: Path, scale: Scale
 ) -> None:
     """What each call came to must be what the calls, one after the other, come to in a model."""
-    operations = scale(1_500, full=1_000_000) // PROCESSES
+    operations = scale(20_000, full=1_000_000) // PROCESSES
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # so that imports are made once for all processes
     notes = [tmp_path / f"notes{number}" for number in range(PROCESSES)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
 
@@ -20,6 +20,9 @@ from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
 from admin.store.token_tables import TOKEN_POOLS
+
+if TYPE_CHECKING:
+    from admin.store.token_backends.redis import Client
 
 
 @contextmanager
@@ -59,13 +62,18 @@ def opened_backend(database: Database, redis_address: str | None, **options: Any
     client = connect(RedisSettings(host_paths=(redis_address,), max_retries=1))
     try:
         if options.pop("is_open", True):
-            run_id = client.info("server")["run_id"]
-            opened = {"epoch": 1, "run_id": run_id, "grants_from": 0, "steady_since": 0}
-            for field, value in opened.items():
-                client.hset(f"{{{tag}}}:state", field, value)
+            open_redis(client, tag)
         yield RedisTokens(lambda: client, database, tag=tag, **options)
     finally:
         client.close()
+
+
+def open_redis(client: Client, tag: str) -> None:
+    """Have a new server grant tokens at once, as after its first lease."""
+    run_id = client.info("server")["run_id"]
+    opened = {"epoch": 1, "run_id": run_id, "grants_from": 0, "steady_since": 0}
+    for field, value in opened.items():
+        client.hset(f"{{{tag}}}:state", field, value)
 
 
 def granted(backend: TokenBackend, asked: Claim) -> Granted:

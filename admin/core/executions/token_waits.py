@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admin.core.executions.tokens import describe_amounts, describe_level, describe_refusal, is_standstill
+from admin.core.executions.tokens import describe_amounts, describe_level, describe_refusal
 from admin.core.token_pools.answers import Allocation, Exhausted, Full, Granted
 from admin.core.token_pools.grants import Grant
 
@@ -33,13 +33,8 @@ class TokenWait:
         return f"{place} of {self.waiting} in line for tokens"
 
 
-def wait_of(
-    answer: Allocation | None, amounts: Mapping[str, int], place: int, waiting: int, told: str = ""
-) -> TokenWait:
-    """What an execution waits for by the answer that it would get now; None where nobody answers.
-
-    `told` is why it was refused last.
-    """
+def wait_of(answer: Allocation | None, amounts: Mapping[str, int], place: int, waiting: int) -> TokenWait:
+    """What an execution waits for by the answer that it would get now; None where nobody answers."""
     if answer is None:
         message = f"it waits for {describe_amounts(amounts)}. Redis does not answer: nothing is granted"
         return TokenWait(amounts=amounts, message=f"{message} until it does.")
@@ -48,8 +43,6 @@ def wait_of(
             parts = [_describe(full) for full in answer.full]
             message = f"it waits for {describe_amounts(amounts)}: {'; '.join(parts)}."
             return TokenWait(amounts=amounts, message=message, full=answer.full, place=place, waiting=waiting)
-        case Granted() if is_standstill(told, amounts):
-            return TokenWait(amounts=amounts, message=f"{told[:1].lower()}{told[1:]}")
         case Granted():
             message = f"{describe_amounts(amounts)} may be granted now, when its cluster asks for it next."
             return TokenWait(amounts=amounts, message=message, place=place, waiting=waiting)

@@ -102,18 +102,9 @@ def describe_refusal(answer: Allocation, amounts: Mapping[str, int]) -> str:
         case Exhausted(full=(full, *_)):
             return f"It waits for {_of_pool(full)}: {describe_level(full)}, by {full.limit.origin}."
         case Exhausted():
-            return f"{_standstill(amounts)}{answer.reason}"
+            return f"It waits for {describe_amounts(amounts)}. {answer.reason}"
         case Conflict() | Granted():
             return f"It waits for {describe_amounts(amounts)}."
-
-
-def is_standstill(message: str, amounts: Mapping[str, int]) -> bool:
-    """Whether a run was told last that nothing is granted to anyone, which what is held does not show."""
-    return message.startswith(_standstill(amounts))
-
-
-def _standstill(amounts: Mapping[str, int]) -> str:
-    return f"It waits for {describe_amounts(amounts)}. "
 
 
 def describe_reclaim(amounts: Mapping[str, int]) -> str:

@@ -33,6 +33,11 @@ class Grant:
         """The buckets that it counts in."""
         return buckets_of(self.place, self.execution)
 
+    @property
+    def scope_buckets(self) -> tuple[str, ...]:
+        """The same but for that of its execution."""
+        return buckets_of(self.place, "")
+
     def is_of(self, place: Scope) -> bool:
         """Whether it belongs to the project and domain of a place."""
         return (self.place.project, self.place.domain) == (place.project, place.domain)

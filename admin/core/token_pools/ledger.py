@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
+from typing import Protocol
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import (
@@ -35,13 +36,37 @@ from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_i
 RETRY_SECONDS, SOONEST_RETRY_SECONDS = 2.0, 0.1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sums:
-    """What there is of a pool's grants, where not all of them are at hand."""
+class Sums(Protocol):
+    """What there is of a pool's grants as they were read, where not all of them are at hand."""
 
-    used: Mapping[str, int]  #: by bucket, of all grants
-    soonest_end: datetime | None  #: of all leases
-    others: Callable[[str], tuple[Sequence[Grant], int]]  #: the largest in a bucket that are not at hand; how many
+    def used(self, bucket: str) -> int:
+        """How many tokens count in a bucket."""
+
+    def soonest_end(self) -> datetime | None:
+        """When the first lease is over."""
+
+    def others(self, bucket: str) -> tuple[Sequence[Grant], int]:
+        """The largest in a bucket that are not at hand, and how many there are."""
+
+
+class _Used(Counter[str]):
+    """Tokens by bucket, found when they are asked for."""
+
+    def __init__(self, find: Callable[[str], int]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, bucket: str) -> int:
+        self[bucket] = amount = self._find(bucket)
+        return amount
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """By bucket, what the operations on a pool have added to what counted before."""
+
+    amounts: Counter[str] = field(default_factory=Counter)  #: of tokens
+    numbers: Counter[str] = field(default_factory=Counter)  #: of grants
 
 
 class Book:
@@ -59,38 +84,46 @@ class Book:
         self.number = number
         self.grants = {grant.token: grant for grant in grants}
         self.waiters = {waiter.token: waiter for waiter in waiters}
-        self.used: Counter[str] = Counter(sums.used if sums else {})  #: by bucket
+        self.added = Added()
         self._sums = sums
-        for grant in () if sums else self.grants.values():
-            self._count(grant, grant.amount)
+        self.used: Counter[str] = Counter() if sums is None else _Used(self._find)  #: by bucket
+        for grant in self.grants.values() if sums is None else ():
+            for bucket in grant.buckets:
+                self.used[bucket] += grant.amount
 
     def add(self, grant: Grant) -> None:
         """Count a new grant."""
         self.grants[grant.token] = grant
-        self._count(grant, grant.amount)
+        self._count(grant, 1)
 
     def remove(self, token: str) -> None:
         """Count a grant no longer."""
-        grant = self.grants.pop(token)
-        self._count(grant, -grant.amount)
+        self._count(self.grants.pop(token), -1)
 
     def soonest_end(self, now: datetime) -> datetime:
         """When the first lease is over, or sooner; now where nothing is held."""
         ends = [grant.expires_at for grant in self.grants.values()]
-        if self._sums and self._sums.soonest_end is not None:
-            ends.append(self._sums.soonest_end)
+        if self._sums is not None and (first := self._sums.soonest_end()) is not None:
+            ends.append(first)
         return min(ends, default=now)
 
     def holders(self, bucket: str) -> tuple[tuple[Grant, ...], int]:
         """The grants that count in a bucket, the largest and oldest first, as many as are named; and their number."""
         grants = [grant for grant in self.grants.values() if bucket in grant.buckets]
-        others, number = self._sums.others(bucket) if self._sums else ((), 0)
+        others, number = ((), 0) if self._sums is None else self._sums.others(bucket)
         largest = sorted([*grants, *others], key=lambda grant: (-grant.amount, grant.number))
         return tuple(largest[:MOST_HOLDERS]), len(grants) + number
 
-    def _count(self, grant: Grant, amount: int) -> None:
+    def _count(self, grant: Grant, sign: int) -> None:
         for bucket in grant.buckets:
-            self.used[bucket] += amount
+            if self._sums is None or bucket in self.used:
+                self.used[bucket] += sign * grant.amount
+            self.added.amounts[bucket] += sign * grant.amount
+            self.added.numbers[bucket] += sign
+
+    def _find(self, bucket: str) -> int:
+        assert self._sums is not None
+        return self._sums.used(bucket) + self.added.amounts[bucket]
 
 
 @dataclass(kw_only=True)

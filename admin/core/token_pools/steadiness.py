@@ -14,11 +14,11 @@ class Steadiness:
     """Compares a clock with a monotonic one: for how long the two have gone together."""
 
     _last: tuple[datetime, float] | None = None
-    _since: float = 0
+    since: float = 0  #: on the monotonic clock, since when the two have gone together
 
     def look(self, now: datetime, monotonic: float) -> float:
         """For how many seconds the clock has been steady; a lease is over only if all of it fell into them."""
         last, self._last = self._last, (now, monotonic)
         if last is None or abs((now - last[0]).total_seconds() - (monotonic - last[1])) > JUMP_SECONDS:
-            self._since = monotonic
-        return monotonic - self._since
+            self.since = monotonic
+        return monotonic - self.since

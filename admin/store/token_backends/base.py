@@ -20,6 +20,7 @@ class PoolUsage:
 
     grants: tuple[Grant, ...]
     waiters: tuple[Waiter, ...]
+    reason: str = ""  #: why nothing is granted to anyone now, where that is so
 
     @property
     def used(self) -> int:
@@ -86,11 +87,16 @@ class TokenBackend(Protocol):
     def release(self, release: Release) -> Released | NotHeld:
         """Give tokens back, or leave the line."""
 
-    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
-        """Who holds and who waits."""
+    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
+        """Who holds and who waits; of one token where it is given, which costs the same however many there are."""
 
-    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> TokenSession:
-        """Operations on pools, which are locked where the backend locks them; those of the claims are among them."""
+    def session(
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
+    ) -> TokenSession:
+        """Operations on pools, which are locked where the backend locks them; those of the claims are among them.
+
+        Besides the claims, only `tokens` are renewed and released.
+        """
 
     def finish(self, releases: Sequence[Release]) -> None:
         """Give back what was pending in sessions whose transactions are committed."""

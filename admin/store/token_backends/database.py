@@ -13,10 +13,10 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Ledger
-from admin.core.token_pools.limits import EXECUTION, Terms, weight_of
+from admin.core.token_pools.limits import Terms, share_bucket, weight_of
 from admin.core.token_pools.lines import Room, in_order
 from admin.core.token_pools.steadiness import Steadiness
-from admin.store import token_grants, token_pools
+from admin.store import token_grants, token_pools, token_sums
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
 from admin.store.token_backends.base import NOBODY, Observer, PoolUsage
@@ -37,29 +37,39 @@ class DatabaseTokens:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         observer: Observer = NOBODY,
-        most_read_whole: int = token_grants.MOST_READ_WHOLE,
+        reads_whole: bool = False,
     ) -> None:
         self._database = database
         self._monotonic = monotonic
         self._observer = observer
-        self._most_read_whole = most_read_whole  #: as many grants as are read in place of sums
+        self._reads_whole = reads_whole  #: whether all grants are read each time, and no sums
         self._steadiness = Steadiness()
+        self._checked: dict[str, float] = {}  #: since when the clock was steady when a pool was read whole last
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
         )
 
     def allocate(self, claim: Claim) -> Allocation:
-        return self._submit(claim)  # type: ignore[return-value]  # each operation has answers of its own
+        answer = self._submit(claim)
+        assert not isinstance(answer, Renewed | Released | NotHeld)
+        return answer
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
-        return self._submit(renewal)  # type: ignore[return-value]
+        answer = self._submit(renewal)
+        assert isinstance(answer, Renewed | NotHeld)
+        return answer
 
     def release(self, release: Release) -> Released | NotHeld:
-        return self._submit(release)  # type: ignore[return-value]
+        answer = self._submit(release)
+        assert isinstance(answer, Released | NotHeld)
+        return answer
 
-    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
         with self._database.reading() as connection:
-            books = token_grants.books(connection, dict.fromkeys(pools, 0))
+            if token is None:
+                books = token_grants.books(connection, dict.fromkeys(pools, 0))
+            else:
+                books = token_grants.books_of_token(connection, sorted(pools), token)
             stored = TOKEN_POOLS.some(connection, books)
         Ledger(books, self._database.clock(), steady_seconds=self._look())
         rooms = {
@@ -78,8 +88,8 @@ class DatabaseTokens:
         """Do several operations, one after the other, in a transaction of the caller's."""
         pools = {pool for operation in operations for pool in _pools_of(operation)}
         claims = [operation for operation in operations if isinstance(operation, Claim)]
-        tokens = {operation.token for operation in operations}
-        session = self.session(connection, pools, claims, tokens)
+        tokens = {(pool, operation.token) for operation in operations for pool in _pools_of(operation)}
+        session = self._session(connection, pools, claims, tokens)
         answers: list[Answer] = []
         for operation in operations:
             match operation:
@@ -93,18 +103,19 @@ class DatabaseTokens:
         return answers
 
     def session(
-        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Set[str] | None = None
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
     ) -> DatabaseSession:
-        """Operations in a transaction of the caller's, which holds the pools from now on; of some tokens, or of any."""
+        names, own = sorted(pools), {*tokens, *(claim.token for claim in claims)}
+        return self._session(connection, names, claims, {(pool, token) for pool in names for token in own})
+
+    def _session(
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Set[tuple[str, str]]
+    ) -> DatabaseSession:
+        """Operations on some tokens in a transaction of the caller's, which holds the pools from now on."""
         heads = token_pools.lock_heads(connection, pools)
         terms = token_pools.terms(connection, claims)
-        bounded = {
-            claim.execution
-            for claim, own in zip(claims, terms, strict=True)
-            if any(limit.level == EXECUTION for each in own.values() for limit in each.limits)
-        }
         numbers = {name: head.number for name, head in heads.items()}
-        ledger = self._ledger(connection, numbers, tokens, bounded)
+        ledger = self._ledger(connection, numbers, tokens, _claimed(claims, terms))
         releases = {name: head.releases for name, head in heads.items()}
         return DatabaseSession(connection, ledger, claims, terms, releases, self._observer)
 
@@ -115,14 +126,30 @@ class DatabaseTokens:
         """Nothing: it answers if the database does."""
 
     def _ledger(
-        self, connection: Connection, numbers: Mapping[str, int], tokens: Set[str] | None, executions: Set[str]
+        self,
+        connection: Connection,
+        numbers: Mapping[str, int],
+        tokens: Set[tuple[str, str]],
+        claimed: Mapping[str, Set[str]],
     ) -> Ledger:
-        """The books of locked pools, as far as some tokens and executions need them."""
+        """The books of locked pools, as far as some tokens need them; claims by the buckets that bound them."""
         now, steady_seconds = self._database.clock(), self._look()
-        if tokens is None or not steady_seconds:  # the clock has jumped, or may have: every deadline is to be checked
-            books = token_grants.books(connection, numbers)
-        else:
-            books = token_grants.books_for(connection, numbers, tokens, executions, now, self._most_read_whole)
+        since = self._steadiness.since
+        # Where the clock has jumped, or may have, every deadline is to be checked, and the sums as well.
+        whole = {name: number for name, number in numbers.items() if self._checked.get(name) != since}
+        if self._reads_whole:
+            whole = dict(numbers)
+        books = token_grants.books(connection, whole)
+        token_sums.rebuild(connection, {name: book.grants.values() for name, book in books.items()})
+        self._checked |= dict.fromkeys(books, since)
+        rest = numbers.keys() - whole.keys()
+        books |= token_grants.books_for(
+            connection,
+            {name: numbers[name] for name in rest},
+            {key for key in tokens if key[0] in rest},
+            {pool: buckets for pool, buckets in claimed.items() if pool in rest},
+            now,
+        )
         return Ledger(books, now, steady_seconds=steady_seconds)
 
     def _submit(self, operation: Operation) -> Answer:
@@ -184,6 +211,16 @@ class DatabaseSession:
             self._observer.reclaimed(self.ledger.changes.reclaimed)
         for claim, answer in self._answered:
             self._observer.answered(claim.amounts, answer)
+
+
+def _claimed(claims: Sequence[Claim], terms: Sequence[Mapping[str, Terms]]) -> dict[str, set[str]]:
+    """The buckets that count for claims on each pool."""
+    claimed: dict[str, set[str]] = {}
+    for claim, own in zip(claims, terms, strict=True):
+        for pool, bounds in own.items():
+            buckets = claimed.setdefault(pool, {share_bucket(claim.place)})
+            buckets.update(limit.bucket for limit in bounds.limits)
+    return claimed
 
 
 def _pools_of(operation: Operation) -> Iterable[str]:

@@ -56,7 +56,9 @@ class NoTokens:
     def release(self, release: Release) -> Released:
         return Released(amounts={})
 
-    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> NoSession:
+    def session(
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
+    ) -> NoSession:
         return NoSession(self)
 
     def finish(self, releases: Sequence[Release]) -> None:
@@ -65,7 +67,7 @@ class NoTokens:
     def probe(self) -> None:
         """It always answers."""
 
-    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
         return {pool: PoolUsage(grants=(), waiters=()) for pool in pools}
 
 

@@ -34,11 +34,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
-from admin.core.token_pools.limits import (
-    Terms,
-    never_fits,
-    weight_of,
-)
+from admin.core.token_pools.limits import Terms, never_fits, share_bucket, weight_of
 from admin.core.token_pools.lines import Room, in_order
 from admin.store import token_grants, token_pools
 from admin.store.database import Database
@@ -68,6 +64,8 @@ _PARTS = ("grants", "waiters", "sums", "ends", "order")
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"
+#: Why nothing is granted for one lease.
+_CLOSED = "Redis was restarted or flushed: nothing is granted until all holders could renew."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +153,8 @@ class RedisTokens:
                 assert too_small is not None
                 return too_small
             case "closed":
-                reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
-                return Exhausted(full=(), retry_seconds=retry_seconds(document["retry"] / 1000), reason=reason)
+                seconds = retry_seconds(document["closed"] / 1000)
+                return Exhausted(full=(), retry_seconds=seconds, reason=_CLOSED, is_repeated=claim.is_repeated)
         return read_exhausted(claim, terms, document)
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
@@ -183,11 +181,13 @@ class RedisTokens:
             return read_not_held(document)
         return Released(amounts={pool: grant.amount for pool, grant in read_grants(document["grants"]).items()})
 
-    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
         names = sorted(pools)
         if not names:
             return {}
-        usage, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
+        request = {} if token is None else {"token": token}
+        document, capacities = self._call("usage", names, request), self._capacities(names)
+        usage, reason = document["usage"], _CLOSED if document["closed"] else ""
         books = {
             name: Book(
                 grants=(read_grant(name, grant) for grant in usage[name]["grants"]),
@@ -200,13 +200,22 @@ class RedisTokens:
             name: PoolUsage(
                 grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
                 waiters=tuple(in_order(book.waiters.values(), rooms)),
+                reason=reason,
             )
             for name, book in books.items()
         }
 
-    def session(self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim]) -> RedisSession:
+    def used(self, pools: Iterable[str], buckets: Iterable[str]) -> dict[str, Counter[str]]:
+        """How many tokens of pools count in some buckets."""
+        names = sorted(pools)
+        used = self._call("used", names, {"buckets": sorted(buckets)})["used"] if names else {}
+        return {pool: Counter(amounts) for pool, amounts in used.items()}
+
+    def session(
+        self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
+    ) -> RedisSession:
         releases = token_grants.releases(connection) if claims else {}
-        return RedisSession(self, claims, token_pools.terms(connection, claims), releases)
+        return RedisSession(self, claims, token_pools.terms(connection, claims), releases, self._observer)
 
     def finish(self, releases: Sequence[Release]) -> None:
         if not releases:
@@ -274,8 +283,10 @@ class RedisSession:
         claims: Sequence[Claim],
         terms: Sequence[Mapping[str, Terms]],
         releases: Mapping[str, int],
+        observer: Observer,
     ) -> None:
         self.releases = releases
+        self._observer = observer
         self._backend = backend
         self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
         self.pending: list[Release] = []
@@ -283,8 +294,9 @@ class RedisSession:
         self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
         with suppress(TokensUnavailable):  # each claim is told
             self._check()
-            for pool, usage in backend.usage(capacities).items():
-                self.rooms[pool] = Room.of(capacities[pool], Book(grants=usage.grants).used)
+            shares = {share_bucket(claim.place) for claim in claims}
+            for pool, used in backend.used(capacities, shares).items():
+                self.rooms[pool] = Room.of(capacities[pool], used)
 
     def weight(self, claim: Claim) -> float:
         return weight_of(self._terms[id(claim)])
@@ -292,6 +304,7 @@ class RedisSession:
     def allocate(self, claim: Claim) -> Allocation:
         self._check()
         answer = self._backend.allocate_within(claim, self._terms[id(claim)])
+        self._observer.answered(claim.amounts, answer)
         if isinstance(answer, Granted) and answer.is_new:
             for pool, grant in answer.grants.items():
                 for bucket in grant.buckets:

@@ -77,6 +77,7 @@ def read_exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document)
         retry_seconds=retry_seconds(document["retry"] / 1000, place),
         place=place,
         waiting=document["waiting"] + waits,
+        is_repeated=document["is_repeated"] or claim.is_repeated,
     )
 
 

@@ -71,6 +71,7 @@ def show_details(session: Session, pool: Document, switched_by: str, defined_by:
     held = f"{pool['used']} of {pool['capacity']} tokens are held, {pool['free']} are free"
     printer.sentence(f"token pool {pool['name']}: {held}; {pool['waiting']} in line")
     facts = {
+        "reason": pool.get("reason"),
         "description": pool.get("description"),
         "caps": _caps(pool),
         "refused": _refusals(pool),

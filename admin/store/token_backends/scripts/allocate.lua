@@ -230,6 +230,7 @@ local function wait(waiter, is_waiting, others, served)
   end
   return answer({
     status = 'exhausted', full = full, place = place, waiting = #others, retry = (soonest or now) - now,
+    is_repeated = is_waiting,
   })
 end
 
@@ -247,7 +248,7 @@ if request.never then
   return answer({ status = 'never' })
 end
 if now < state.grants_from then
-  return answer({ status = 'closed', retry = state.grants_from - now })
+  return answer({ status = 'closed' })
 end
 
 local before, others, seen = nil, {}, {}

@@ -177,6 +177,6 @@ local function other_numbers(held)
 end
 
 local function answer(value)
-  value.reclaimed, value.now = reclaimed, now
+  value.reclaimed, value.now, value.closed = reclaimed, now, math.max(0, state.grants_from - now)
   return cjson.encode(value)
 end

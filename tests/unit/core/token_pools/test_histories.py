@@ -31,11 +31,23 @@ def test_calls_that_overlap_may_have_happened_in_any_order() -> None:
     assert (history.wrong, history.unexplained, history.is_empty) == ([], 0, True)
 
 
+def test_a_refusal_is_not_explained_by_a_grant_whose_predecessors_came_later() -> None:
+    history = replayed(
+        call(0, 9, "granted", "a", 2),  # after b, by its number, and so after the refusal
+        call(1, 2, "refused", "c", project="maps"),
+        call(3, 4, "granted", "b", 1, "maps"),
+        call(10, 11, "freed", "a"),
+        call(10, 11, "freed", "b"),
+    )
+    assert (history.wrong, history.unexplained, history.is_empty) == ([], 1, True)
+
+
 @pytest.mark.parametrize(
     ("calls", "reason"),
     [
         ([call(0, 1, "granted", "a", 1), call(2, 3, "granted", "b", 2)], "does not fit"),
-        ([call(0, 1, "granted", "a", 2), call(2, 3, "granted", "b", 1, "maps")], "not larger than 2"),
+        ([call(0, 1, "granted", "a", 2), call(2, 3, "granted", "b", 1, "maps")], "which began later"),
+        ([call(0, 1, "granted", "a", 1), call(0, 1, "granted", "b", 1, "maps")], "gave before"),
         ([call(0, 1, "granted", "a", 1), call(2, 3, "freed", "a"), call(4, 5, "freed", "a")], "what is not held"),
     ],
 )

@@ -20,7 +20,14 @@ from tests.unit.core.token_pools.ledgers import Pools, quota
 
 NAMES = ("hive", "spark", "solr")
 PROJECTS, DOMAINS = ("ads", "search"), ("dev", "prod")
-SCOPES = [Scope(d, p) for d in ("", *DOMAINS) for p in ("", *PROJECTS) if d or p]
+#: Those of ad hoc jobs, and below them those of workflows and launch plans.
+PLACES = [
+    Scope(domain, project, *names)
+    for domain in DOMAINS
+    for project in PROJECTS
+    for names in ((), (), ("etl",), ("etl", "nightly"))
+]
+SCOPES = [*(Scope(d, p) for d in ("", *DOMAINS) for p in ("", *PROJECTS) if d or p), *PLACES]
 
 small = st.integers(0, 6)
 maybe = st.none() | small
@@ -30,7 +37,7 @@ claims = st.builds(
     Claim,
     token=st.sampled_from([f"t{number}" for number in range(8)]),
     amounts=amounts,
-    place=st.builds(Scope, st.sampled_from(DOMAINS), st.sampled_from(PROJECTS)),
+    place=st.sampled_from(PLACES),
     execution=st.sampled_from(["", "r1", "r2"]),
     priority=st.integers(0, 2),
     weight=st.sampled_from([0.5, 1.0, 3.0]),
@@ -48,6 +55,10 @@ steps = st.one_of(
 
 def is_below(scope: Scope, asked: Claim) -> bool:
     return all(wanted in ("", given) for wanted, given in zip(scope, asked.place, strict=True))
+
+
+def namespace(asked: Claim) -> tuple[str, str]:
+    return asked.place.project, asked.place.domain
 
 
 @dataclass
@@ -96,11 +107,11 @@ class Model:
         if definition.caps.project is not None:
             yield definition.caps.project, lambda other: other.place.project == place.project
         if definition.caps.namespace is not None:
-            yield definition.caps.namespace, lambda other: other.place == place
+            yield definition.caps.namespace, lambda other: namespace(other) == namespace(asked)
         if definition.caps.execution is not None and asked.execution:
             yield (
                 definition.caps.execution,
-                lambda other: (other.place, other.execution) == (place, asked.execution),
+                lambda other: (namespace(other), other.execution) == (namespace(asked), asked.execution),
             )
         for scope, row in self.state.rows.items():
             if is_below(scope, asked):
@@ -118,7 +129,7 @@ class Model:
         answer = self.state.allocate(asked)
         if holding:
             is_same = {pool: entry.claim.amounts[pool] for pool, entry in holding.items()} == asked.amounts
-            is_same = is_same and {entry.claim.place for entry in holding.values()} == {asked.place}
+            is_same = is_same and {namespace(entry.claim) for entry in holding.values()} == {namespace(asked)}
             is_same = is_same and len({entry.number for entry in holding.values()}) == 1
             assert isinstance(answer, Granted if is_same else Conflict)
             assert not isinstance(answer, Granted) or not answer.is_new

@@ -1,0 +1,102 @@
+"""Sums of grants: how many tokens and grants of a pool count at each scope, kept beside the grants themselves.
+
+They are written with the grants, in the transaction that holds the pool, so that no operation reads more grants than it
+is about. What an execution holds is few grants, and is summed from those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, select
+
+from admin.core.settings.scopes import Scope
+from admin.core.token_pools.grants import Grant
+from admin.core.token_pools.ledger import Book
+from admin.core.token_pools.limits import execution_bucket
+from admin.store.batches import Insertion, insert_all
+from admin.store.keys import KeyedQuery
+from admin.store.token_tables import token_grants, token_sums
+
+_sums, _grants = token_sums.c, token_grants.c
+_of_pools: BindParameter[str] = bindparam("pools", expanding=True)
+_SELECT = KeyedQuery(select(token_sums), (_sums.pool, _sums.bucket))
+_run = (_grants.pool, _grants.project, _grants.domain, _grants.execution)
+_SELECT_BY_EXECUTION = (
+    select(*_run, func.sum(_grants.amount).label("amount"), func.count().label("number"))
+    .where(_grants.pool.in_(_of_pools), _grants.execution.in_(bindparam("executions", expanding=True)))
+    .group_by(*_run)
+)
+_DELETE = delete(token_sums).where(_sums.pool.in_(_of_pools))
+
+
+class Sum(NamedTuple):
+    """What counts together."""
+
+    amount: int  #: of tokens
+    number: int  #: of grants
+
+
+_NOTHING = Sum(0, 0)
+
+
+class KeptSums:
+    """The sums of some pools, each read once: those that are foreseen together, others when they are asked for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: dict[tuple[str, str], Sum] = {}
+
+    def of(self, pool: str, bucket: str) -> Sum:
+        """What counts in a bucket of a pool."""
+        if (pool, bucket) not in self._known:
+            self.foresee([pool], [bucket])
+        return self._known[pool, bucket]
+
+    def foresee(self, pools: Iterable[str], buckets: Iterable[str]) -> None:
+        """Read what counts in some buckets of some pools."""
+        keys = [(pool, bucket) for pool in sorted(pools) for bucket in sorted(buckets)]
+        if not keys:
+            return
+        self._known |= dict.fromkeys(keys, _NOTHING)
+        of_scopes = [key for key in keys if "#" not in key[1]]
+        for row in _SELECT.execute(self._connection, of_scopes) if of_scopes else ():
+            self._known[row.pool, row.bucket] = Sum(row.amount, row.number)
+        executions = {bucket.partition("#")[2] for _, bucket in keys} - {""}
+        if executions:
+            of_pools = {"pools": sorted({pool for pool, _ in keys}), "executions": sorted(executions)}
+            for row in self._connection.execute(_SELECT_BY_EXECUTION, of_pools):
+                bucket = execution_bucket(Scope(row.domain, row.project), row.execution)
+                self._known[row.pool, bucket] = Sum(int(row.amount), row.number)
+
+
+def changes(books: Mapping[str, Book]) -> Insertion:
+    """What the operations on pools have changed in their sums."""
+    rows = [
+        {"pool": pool, "bucket": bucket, "amount": book.added.amounts[bucket], "number": number}
+        for pool, book in sorted(books.items())
+        for bucket, number in sorted(book.added.numbers.items())
+        if "#" not in bucket and (number or book.added.amounts[bucket])
+    ]
+    return Insertion(table=token_sums, rows=rows, adds=True)
+
+
+def rebuild(connection: Connection, grants: Mapping[str, Iterable[Grant]]) -> None:
+    """Make the sums of pools anew from all of their grants."""
+    if not grants:
+        return
+    amounts: Counter[tuple[str, str]] = Counter()
+    numbers: Counter[tuple[str, str]] = Counter()
+    for pool, own in grants.items():
+        for grant in own:
+            for bucket in grant.scope_buckets:
+                amounts[pool, bucket] += grant.amount
+                numbers[pool, bucket] += 1
+    connection.execute(_DELETE, {"pools": sorted(grants)})
+    rows = [
+        {"pool": pool, "bucket": bucket, "amount": amount, "number": numbers[pool, bucket]}
+        for (pool, bucket), amount in sorted(amounts.items())
+    ]
+    insert_all(connection, token_sums, rows)
