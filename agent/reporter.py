@@ -18,7 +18,10 @@ from agent.work import Work
 _INTERVAL_SECONDS = 5.0
 #: Nodes with something in use, or closed, that a report tells of.
 _MOST_NODES = 2000
-_ETA_INTERVAL_SECONDS = 60.0
+#: How often the engine is asked when new work would start; sooner while it would wait, since that ends with a job.
+_ETA_INTERVAL_SECONDS, _BUSY_ETA_INTERVAL_SECONDS = 60.0, 10.0
+#: A wait that is shorter counts as none.
+_NO_WAIT_SECONDS = 1.0
 #: Schedulers that cannot tell give a time far in the future.
 _LONGEST_ETA_SECONDS = 366 * 86400.0
 #: The job whose waiting time is reported for any job.
@@ -77,8 +80,11 @@ class Reporter:
         capacity, free = self._engine.capacity()
         engine_version = self._engine.version()
         if now >= self._eta_due_at:
-            self._eta_due_at = now + _ETA_INTERVAL_SECONDS
-            self._eta = self._ask_eta()
+            seconds = self._ask_eta()
+            # At least 1 ms: a duration must be greater than zero.
+            self._eta = None if seconds is None else f"{max(1, round(seconds * 1000))}ms"
+            has_room = seconds is None or seconds < _NO_WAIT_SECONDS
+            self._eta_due_at = now + (_ETA_INTERVAL_SECONDS if has_room else _BUSY_ETA_INTERVAL_SECONDS)
         return {
             "engine": self._engine.name,
             "engine_version": engine_version,
@@ -112,13 +118,11 @@ class Reporter:
         with_slots = {**report, "free": {**report["free"], "executions": unused}, "eta": eta}
         return {name: value for name, value in with_slots.items() if value is not None}
 
-    def _ask_eta(self) -> str | None:
+    def _ask_eta(self) -> float | None:
+        """Seconds until a small job would start; None where the engine cannot tell."""
         task = Task(key="rb-eta", job=_SMALL_JOB, directory=self._config.state_directory / "jobs")
         try:
             seconds = self._engine.eta(task)
         except EngineError:
             return None
-        if seconds is None or not seconds <= _LONGEST_ETA_SECONDS:
-            return None
-        # At least 1 ms: a duration must be greater than zero.
-        return f"{max(1, round(seconds * 1000))}ms"
+        return seconds if seconds is not None and seconds <= _LONGEST_ETA_SECONDS else None

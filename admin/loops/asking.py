@@ -8,8 +8,9 @@ from collections.abc import Callable
 from admin.services.bid_decisions import decide_due_rounds, schedule_rebalancing
 from admin.services.bid_records import compare_promises
 from admin.services.context import Context
+from admin.services.freed_room import LastFree, ask_for_freed_room
 
-#: How often promises are compared.
+#: How often promises are compared, and freed room is looked for.
 _INTERVAL_SECONDS = 1.0
 #: How many times as seldom it is looked for what waits in pools whose policy is new.
 _SCHEDULE_INTERVALS = 10
@@ -26,12 +27,15 @@ class AskingLoop:
         self._clock = clock
         self._next_look = self._next_schedule = 0.0
         self._last_seen: dict[str, int] = {}
+        self._last_free: LastFree = {}
 
     def __call__(self) -> None:
         decide_due_rounds(self._context)
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + self._interval
             compare_promises(self._context)
+            if ask_for_freed_room(self._context, self._last_free):
+                decide_due_rounds(self._context)
         if self._clock() >= self._next_schedule:
             self._next_schedule = self._clock() + self._interval * _SCHEDULE_INTERVALS
             schedule_rebalancing(self._context, self._last_seen)

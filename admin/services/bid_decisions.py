@@ -48,6 +48,8 @@ from admin.store.executions import Execution
 
 #: Rounds in one transaction: creations that look at load wait for it.
 _BATCH = 200
+#: When it is tried again to ask about what may move, while none of its clusters can be asked.
+_UNABLE_SECONDS = 60.0
 
 
 def decide_due_rounds(context: Context) -> int:
@@ -285,6 +287,7 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
         waiting = taken_of(connection, loaded, fleet_now, now)
         inquiries: list[Inquiry] = []
         changes: list[tuple[Execution, Decision]] = []
+        unable: list[int] = []  # to move now
         for execution in held:
             route, workload = route_of(execution), workload_of(execution, rights)
             if execution.id not in due or not _may_ask(execution, route, workload, fleet_now):
@@ -294,6 +297,10 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
                 inquiries.append(Inquiry(execution.id, route, evaluation, workload.requested, execution.cluster))
             elif execution.cluster is None:
                 changes.append((execution, choose(evaluation, workload.key)))
+            else:
+                unable.append(execution.id)
+        # Otherwise they would be found again at every look for what is not scheduled, in place of others.
+        bid_rounds.postpone(connection, unable, now + timedelta(seconds=_UNABLE_SECONDS))
         open_rounds(context, connection, inquiries, now)
         store_again(context, connection, changes, ["when its clusters were to be asked again"] * len(changes))
 

@@ -19,6 +19,7 @@ from admin.core.json_text import JsonObject
 from admin.core.memos import Memo
 from admin.core.placement.decisions import Evaluation, choose
 from admin.core.placement.filters import EXPECTED
+from admin.core.placement.fits import unknown_resources
 from admin.core.placement.routes import RouteKind
 from admin.core.settings.builtin_kinds import ENGINES
 from admin.core.settings.warnings import WarningCode
@@ -63,12 +64,14 @@ class Preparation:
 
     def _unknown_capacity(self, cluster: str | None) -> Iterator[dict[str, str]]:
         """That it is unknown whether the cluster has the gpus that the job wants."""
-        if not self.run_plan.workload.demand.get("gpu"):
+        workload = self.run_plan.workload
+        if not workload.demand.get("gpu"):
             return
         for candidate in self.evaluation.candidates:
-            if candidate.cluster.name == cluster and "gpu" not in (candidate.cluster.capacity or {}):
+            if candidate.cluster.name == cluster and "gpu" in unknown_resources(candidate.cluster, workload):
                 message = (
-                    f"Whether cluster '{cluster}' has a gpu is not known: neither its agent nor its definition says."
+                    f"Whether cluster '{cluster}' has a gpu is not known: neither its agent nor its definition or "
+                    "description says."
                 )
                 yield {"code": WarningCode.UNKNOWN_CAPACITY.value, "message": message}
 

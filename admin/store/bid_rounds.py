@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, text, update
 
 from admin.core.fleet.asking import ASK
+from admin.core.placement.bids import BidAnswer
 from admin.core.placement.rounds import RoundOutcome
 from admin.store.batches import update_all
 from admin.store.bid_tables import IS_DUE, IS_OPEN, bid_rounds, bids
@@ -72,6 +73,38 @@ def due_again(connection: Connection, now: datetime, most: int) -> list[int]:
     """The ids of the executions whose clusters are to be asked again."""
     query = select(bid_rounds.c.execution_id).where(text(IS_DUE), bid_rounds.c.ask_again_at <= now)
     return list(connection.execute(query.order_by(bid_rounds.c.ask_again_at).limit(most)).scalars())
+
+
+#: Rounds in which no cluster said yes, after which the clusters are asked again once their pause is over.
+_IS_POSTPONED = (text(IS_DUE), bid_rounds.c.outcome == RoundOutcome.NOBODY.value)
+
+
+def postponed_clusters(connection: Connection, now: datetime) -> list[str]:
+    """The clusters that may still take what none of them said yes to, and about which they are asked later."""
+    query = (
+        select(bids.c.cluster)
+        .join(bid_rounds, bid_rounds.c.id == bids.c.round)
+        .where(*_IS_POSTPONED, bid_rounds.c.ask_again_at > now, bids.c.answer != BidAnswer.NEVER.value)
+    )
+    return list(connection.execute(query.distinct()).scalars())
+
+
+def bring_forward(
+    connection: Connection, clusters: Iterable[str], decided_before: datetime, now: datetime, most: int
+) -> int:
+    """Have clusters asked now about what none said yes to before a time, the oldest executions first; how many."""
+    is_asked = exists().where(
+        bids.c.round == bid_rounds.c.id,
+        bids.c.cluster.in_(list(clusters)),
+        bids.c.answer != BidAnswer.NEVER.value,
+    )
+    is_later = (*_IS_POSTPONED, bid_rounds.c.ask_again_at > now)
+    oldest = select(bid_rounds.c.id).where(*is_later, bid_rounds.c.decided_at <= decided_before, is_asked)
+    ids = list(connection.execute(oldest.order_by(bid_rounds.c.execution_id).limit(most)).scalars())
+    if not ids:
+        return 0
+    changed = update(bid_rounds).where(bid_rounds.c.id.in_(ids), *is_later).values(ask_again_at=now)
+    return connection.execute(changed).rowcount
 
 
 def still_due(connection: Connection, execution_ids: Iterable[int]) -> set[int]:
@@ -157,6 +190,13 @@ def schedule(connection: Connection, times: Mapping[int, datetime]) -> None:
     is_unscheduled = (bid_rounds.c.id == bindparam("of_id"), bid_rounds.c.ask_again_at.is_(None))
     if rows:
         connection.execute(update(bid_rounds).where(*is_unscheduled).values(ask_again_at=bindparam("at")), rows)
+
+
+def postpone(connection: Connection, execution_ids: Iterable[int], at: datetime) -> None:
+    """Have clusters asked again at a time about executions about which they could not be asked now."""
+    last = select(func.max(bid_rounds.c.id)).where(bid_rounds.c.execution_id.in_(list(execution_ids)))
+    is_last = bid_rounds.c.id.in_(last.group_by(bid_rounds.c.execution_id))
+    connection.execute(update(bid_rounds).where(is_last, bid_rounds.c.decided_at.is_not(None)).values(ask_again_at=at))
 
 
 def bring_back(connection: Connection, now: datetime) -> None:

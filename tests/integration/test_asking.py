@@ -224,6 +224,54 @@ def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_aga
     assert len(test.explain("e")["history"]) == 2  # no decision for rounds without one
 
 
+def test_room_that_comes_free_ends_the_pause_before_the_next_question(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    loop = AskingLoop(test.context, interval=0)
+    for number in range(1, 6):  # pauses of 1, 2, 4, 8 and 16 s
+        if number == 1:
+            test.create("e")
+        else:
+            test.pass_time(2 ** (number - 2))
+        test.agents["a"].sync(can_bid=True, report={"free": {"executions": 0}})
+        test.bid("a", "not-now")
+        test.bid("b", "never")
+    loop()
+    test.clock.advance(2)
+    for free in ({"executions": 0}, {"executions": 0, "cpu": "0"}):
+        test.agents["a"].sync(can_bid=True, report={"free": free})
+        loop()
+        assert test.questions("a") == []
+    test.agents["b"].sync(can_bid=True, report={"free": {"executions": 5}})
+    loop()
+    assert test.questions("a") == []  # room where it can never run is no room
+    test.agents["a"].sync(can_bid=True, report={"free": {"executions": 1}})
+    loop()
+    [question] = test.questions("a")
+    assert question["round"] == 6
+    test.bid("a", "not-now")
+    test.agents["a"].sync(can_bid=True, report={"free": {"executions": 2}})
+    loop()
+    assert test.questions("a") == []  # asked a moment ago
+
+
+def test_what_cannot_be_asked_about_now_is_tried_again_later_and_not_at_every_look(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", start_seconds=0)
+    test.bid("b", start_seconds=500)
+    assert test.place("e")[0] == "a"
+    put_pool(test.api, test.pool, [test.full(name) for name in "ab"], strategy="ask", rebalance="better-by 1m")
+    for name in "ab":
+        switch(test.api, test.full(name), "cordon")
+    assert schedule_rebalancing(test.context) == 1
+    test.pass_time(61)
+    assert schedule_rebalancing(test.context) == 0
+    for name in "ab":
+        switch(test.api, test.full(name), "uncordon")
+    test.pass_time(61)
+    assert [question["round"] for question in test.questions("a")] == [2]
+
+
 def test_if_all_say_never_it_fails_with_the_reason_of_each(asker: MakeAsker) -> None:
     test = asker("a", "b")
     test.create("e")

@@ -77,6 +77,35 @@ def test_a_pool_chooses_by_its_rules_and_every_answer_says_why(api: FlaskClient)
         }
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "version": 1,
+            "resources": {"ior": {"type": "node", "replicas": 2, "with": [{"type": "core", "count": 2}]}},
+            "tasks": [{"command": ["ior"], "resources": "ior"}],
+            "attributes": {"parameter": {"seconds_per_gb": 0.4}},
+        },
+        {"command": "ior", "nodes": 2, "parameters": {"seconds_per_gb": 0.4}},
+    ],
+    ids=["next-gen", "simple"],
+)
+def test_rules_calculate_with_the_parameters_of_a_jobspec(api: FlaskClient, given: dict[str, Any]) -> None:
+    for name, cost in {"a": 3, "b": 2}.items():
+        put_cluster(api, name, properties={"cost_per_node_hour": cost, "memory_per_node": 225})
+        report(api, name, capacity={"nodes": 4}, free={"nodes": 4})
+    price = "cost_per_node_hour * memory_per_node * job.parameters.seconds_per_gb / 3600"
+    put_pool(api, "p", ["a", "b"], **by_rules([{"calculate": {"price": price}}, {"sort": "price"}]))
+    assert created(api, "e", **pool("p"), jobspec=given)["cluster"] == "b"
+    explained = explanation(api, "e")
+    assert {entry["cluster"]: entry["values"]["price"] for entry in explained["candidates"]} == {
+        "a": pytest.approx(0.075),
+        "b": pytest.approx(0.05),
+    }
+    without = {"command": "ior", "nodes": 2}
+    assert created(api, "f", **pool("p"), jobspec=without)["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+
+
 def test_nodes_that_were_assigned_since_the_report_are_not_free(api: FlaskClient) -> None:
     put_clusters(api, a=1, b=2)
     put_pool(api, "p", ["a", "b"], **by_rules(FREE))

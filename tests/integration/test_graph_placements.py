@@ -276,6 +276,8 @@ def test_a_job_with_requirements_does_not_fit_a_cluster_without_a_description(re
     error = refused(create(red, "x", **REQUIRING[case], **pool("bare")), 400, "no_cluster_large_enough")
     assert "'bare' has no description by which `requires` (" in error["message"]
     assert "describe it with rainbowctl update cluster-description" in error["message"]
+    assert "Describe it or remove the requirements" in error["message"]
+    assert "Ask for less" not in error["message"]
     assert created(red, "y", **job("1"), **pool("bare"))["cluster"] == "bare"
 
 

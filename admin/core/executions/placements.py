@@ -13,7 +13,7 @@ from admin.core.graph.requests import has_requirements
 from admin.core.placement.candidates import RequestedStrategy, Workload, group_of
 from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.placement.decisions import Evaluation
-from admin.core.placement.filters import able_clusters
+from admin.core.placement.filters import able_clusters, lack_descriptions
 from admin.core.placement.obstacles import without_clusters
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
 from admin.core.placement.scores import asking_of
@@ -82,12 +82,15 @@ def check_feasible(
     if not evaluation.is_feasible:
         message, place = evaluation.message, ""
         if sees_fleet():
-            place = able_elsewhere()
+            place = (name := able_elsewhere()) and f"for {name}"
         else:
             names = {candidate.cluster.name for candidate in evaluation.candidates}
             message = without_clusters(message, names - {route.name}, "see")
         less = "Ask for less or require less" if asks and has_requirements(read_request(asks)) else "Ask for less"
-        remedy = f"{less}, or for {place}, which is able." if place else f"{less}."
+        if lack_descriptions(evaluation.candidates, evaluation.verdicts):
+            less = "Describe it or remove the requirements"
+            place = place and f"ask {place}"
+        remedy = f"{less}, or {place}, which is able." if place else f"{less}."
         raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=f"{message} {remedy}"))
 
 

@@ -14,6 +14,7 @@ from admin.core.executions.tokens import write_amounts
 from admin.core.graph.job_requests import request_of, with_settings
 from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
+from admin.core.jobs.parameters import parameters_in
 from admin.core.jobs.templates import fill_job
 from admin.core.placement.candidates import JobParameters, Workload
 from admin.core.placement.choice import WeightedChoice
@@ -132,6 +133,7 @@ def parameters_of(job: Mapping[str, Any], scope: Scope, priority: int) -> JobPar
         workflow=scope.workflow,
         launch_plan=scope.launch_plan,
         labels=job.get("labels", {}),
+        parameters=parameters_in(job.get("annotations", {})),
     )
 
 

@@ -6,19 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from admin.core.graph.description_problems import DescriptionProblems, Stop
-from admin.core.graph.requirements import CONTAINMENT, Feature, Value
+from admin.core.graph.requirements import CONTAINMENT, IDENTITY, Feature, Value
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.units import BYTE_UNITS, COUNTED, MEASURED, NODE, TYPE, amount_of
 from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
 _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 100
-#: What a vertex of the main graph says of its place and identity, by which equal vertices would differ.
-_IDENTITY = frozenset(
-    ("unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral")
-)
 #: All that most vertices of the main graph say.
-_PLAIN = _IDENTITY | {"type", "size"}
+_PLAIN = IDENTITY | {"type", "size"}
 
 
 class DescribedVertex(NamedTuple):
@@ -143,7 +139,7 @@ class VertexReader:
     def _main_feature(self, metadata: Mapping[Any, Any], type_: Any, size: Any) -> Feature:
         """What requirements may ask of a vertex of the main graph."""
         if not metadata.keys() <= _PLAIN or not isinstance(type_, str) or type(size) is not int:
-            return self.feature(metadata, CONTAINMENT, _IDENTITY)
+            return self.feature(metadata, CONTAINMENT, IDENTITY)
         plain = self._plain.get((type_, size))
         if plain is None:
             plain = self._plain[type_, size] = self._shapes.feature(CONTAINMENT, {"type": type_, "size": size})

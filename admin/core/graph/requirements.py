@@ -21,6 +21,8 @@ CONTAINMENT = "containment"
 #: Names of the main graph in requirements; Rainbow's first scheduler called it cluster.
 MAIN_NAMES = (CONTAINMENT, "cluster")
 
+#: Fields of a vertex of the main graph that only tell it from others: equal parts of a graph are matched as one.
+IDENTITY = frozenset(("unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral"))
 _FIELDS = ("name", "field", "match", "min", "max")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 _LONGEST = 1024
@@ -89,6 +91,9 @@ def read_requirement(entry: Any, path: Path, problems: list[Problem]) -> Require
             add_problem(problems, (*path, name), "is missing: a requirement has a name and a field.")
         elif not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
             add_problem(problems, (*path, name), f"{quoted(value)} is not a name: give a text.")
+        elif name == "field" and value in IDENTITY and fields.get("name") in MAIN_NAMES:
+            reason = f"'{value}' only tells a vertex from others: require another field, such as properties.zone."
+            add_problem(problems, (*path, name), reason)
     conditions = [name for name in ("match", "min", "max") if name in fields]
     if not conditions:
         add_problem(problems, path, "asks for nothing: give match, or min and max.")

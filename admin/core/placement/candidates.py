@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster
@@ -27,6 +28,7 @@ class JobParameters(NamedTuple):
     workflow: str
     launch_plan: str
     labels: Mapping[str, str]
+    parameters: Mapping[str, bool | int | float | str] = MappingProxyType({})  #: of its jobspec
 
 
 class RequestedStrategy(NamedTuple):

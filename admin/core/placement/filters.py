@@ -177,6 +177,19 @@ def _unchecked(candidates: Sequence[Candidate], asks: str) -> dict[int, str]:
     }
 
 
+def lack_descriptions(candidates: Iterable[Candidate], verdicts: Iterable[Iterable[Verdict]]) -> bool:
+    """Whether it is for want of a description alone that no candidate is known to have what a job requires."""
+    lasting = [
+        (candidate, verdict)
+        for candidate, of_candidate in zip(candidates, verdicts, strict=True)
+        for verdict in of_candidate
+        if not verdict.passed and BY_NAME[verdict.filter].is_permanent
+    ]
+    return bool(lasting) and all(
+        verdict.filter == FITS.name and candidate.cluster.machine is None for candidate, verdict in lasting
+    )
+
+
 def _sizes(resources: Iterable[str], demand: Amounts, cluster: Cluster) -> str:
     """What a cluster has in all of resources of which a job wants more: `4 cpu in all, 8 wanted`."""
     capacity, declared = cluster.capacity or {}, cluster.outranked_capacity

@@ -112,13 +112,13 @@ def _fit(cluster: Cluster, workload: Workload, verdicts: Iterable[Verdict]) -> F
         # How much of it is taken does not matter.
         lasting = [verdict for verdict in obstacles if verdict.filter != ROOM.name]
         return Fit(could_run=CouldRun.NEVER, obstacles=lasting)
-    unknown = _unknown_resources(cluster, workload)
+    unknown = unknown_resources(cluster, workload)
     if unknown:
         return Fit(could_run=CouldRun.UNKNOWN, obstacles=obstacles, unknown=unknown)
     return Fit(could_run=CouldRun.LATER if obstacles else CouldRun.NOW, obstacles=obstacles)
 
 
-def _unknown_resources(cluster: Cluster, workload: Workload) -> list[str]:
+def unknown_resources(cluster: Cluster, workload: Workload) -> list[str]:
     """The resources that a job wants and of which neither the definition, the agent nor a description tells."""
     told = set(cluster.capacity or ()).union(cluster.machine.described if cluster.machine else ())
     return [resource for resource in TASK_RESOURCES if workload.demand.get(resource) and resource not in told]

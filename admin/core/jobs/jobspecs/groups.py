@@ -14,6 +14,7 @@ from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shor
 
 #: What a group says as a whole, beside what it consists of.
 _OF_A_GROUP = ("schedule", "attributes")
+_NUMBERS = ("count", "replicas")
 MOST_GROUPS = 100
 
 
@@ -21,7 +22,21 @@ def resource_of(group: Any) -> Any:
     """The outermost resource of a group."""
     if not isinstance(group, Mapping):
         return group
-    return {key: value for key, value in group.items() if key not in _OF_A_GROUP}
+    return _node_with_slot({key: value for key, value in group.items() if key not in _OF_A_GROUP})
+
+
+def _node_with_slot(resource: dict[str, Any]) -> dict[str, Any]:
+    """A slot that is one whole node, as that node with a slot in it: both are a task on each of so many nodes."""
+    inner = resource.get("with")
+    node = inner[0] if isinstance(inner, list) and len(inner) == 1 else None
+    if resource.get("type") != "slot" or not isinstance(node, Mapping) or node.get("type") != "node":
+        return resource
+    if not node.get("with") or any(str(node.get(number, 1)) != "1" for number in _NUMBERS):
+        return resource
+    slot = {key: value for key, value in resource.items() if key not in _NUMBERS}
+    numbers = {key: value for key, value in resource.items() if key in _NUMBERS}
+    around = {str(key): value for key, value in node.items() if key not in _NUMBERS}
+    return {**around, **numbers, "with": [{**slot, "with": node["with"]}]}
 
 
 def attributes_of(group: Any) -> Any:

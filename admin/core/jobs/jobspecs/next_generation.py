@@ -18,6 +18,7 @@ from admin.core.jobs.jobspecs.documents import (
 )
 from admin.core.jobs.jobspecs.groups import attributes_of, check_groups, group_of, resource_of
 from admin.core.jobs.jobspecs.slots import GroupSlots
+from admin.core.jobs.parameters import PARAMETERS
 from admin.core.problems import Path, Problem, shorten
 
 _REMEDIES = {
@@ -65,7 +66,7 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     carried = {
         "jobspec/name": optional_text(fields, "name", path, problems),
         "jobspec/task": optional_text(task, "name", where, problems),
-        "jobspec/parameter": parameter,
+        PARAMETERS: parameter,
     }
     return {
         "command": command,

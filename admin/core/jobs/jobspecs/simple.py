@@ -15,7 +15,9 @@ from admin.core.jobs.jobspecs.documents import (
     read_duration,
     read_fields,
     read_mapping,
+    to_annotations,
 )
+from admin.core.jobs.parameters import PARAMETERS
 from admin.core.problems import Path, Problem, add_problem, quoted
 
 #: Short names for a task's requests, and the job's names.
@@ -31,7 +33,7 @@ _REQUESTS = {
 }
 _SHORT_NAMES = {"env": "environment", "cwd": "working_directory", "time": "duration"}
 _RESOURCES = {"nodes": read_count, "tasks": read_count, "duration": read_duration, "exclusive": Boolean().read}
-_FIELDS = (*JOB.fields, "version", "name", *_RESOURCES, *_REQUESTS)
+_FIELDS = (*JOB.fields, "version", "name", "parameters", *_RESOURCES, *_REQUESTS)
 
 
 def matches(jobspec: Mapping[str, Any]) -> bool:
@@ -50,10 +52,13 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
         job["command"] = read_command(fields, path, problems)
     if not fields.keys().isdisjoint(("resources", *_RESOURCES, *_REQUESTS)):
         job["resources"] = _read_resources(fields, path, problems)
-    title = optional_text(fields, "name", path, problems)
-    if title is not None:
-        annotations = read_mapping(fields.get("annotations", {}), (*path, "annotations"), problems)
-        job["annotations"] = {"jobspec/name": title, **annotations}
+    carried: dict[str, Any] = {"jobspec/name": optional_text(fields, "name", path, problems)}
+    if "parameters" in fields:
+        carried[PARAMETERS] = read_mapping(fields["parameters"], (*path, "parameters"), problems)
+    annotations = to_annotations(carried)
+    if annotations:
+        own = read_mapping(fields.get("annotations", {}), (*path, "annotations"), problems)
+        job["annotations"] = {**annotations, **own}
     return job
 
 

@@ -17,7 +17,7 @@ from admin.core.resources import SHARED_NODES, Amounts
 
 NUMBER, TEXT, BOOLEAN = "number", "text", "boolean"
 #: Fields of a prefix that sites choose, such as `properties.zone`; their types are not known before.
-PROPERTIES, LABELS = "properties.", "job.labels."
+PROPERTIES, LABELS, PARAMETERS = "properties.", "job.labels.", "job.parameters."
 #: Units, as quantities have them.
 CONSTANTS: Mapping[str, int] = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
@@ -185,16 +185,25 @@ def _read(name: str, subject: Subject) -> Value | None:
         return _read_job(name, subject.workload)
     if name in CONSTANTS:
         return CONSTANTS[name]
-    value = subject.candidate.cluster.properties.get(property_of(name) or "")
+    return _chosen_value(subject.candidate.cluster.properties.get(property_of(name) or ""))
+
+
+def _chosen_value(value: object) -> Value | None:
+    """A value that somebody chose, if expressions can calculate with it."""
     if isinstance(value, int | float) and not abs(value) <= LARGEST:
         return None
     return value if isinstance(value, bool | int | float | str) else None
 
 
 def _read_job(name: str, workload: Workload) -> Value | None:
-    if name.startswith(LABELS):
-        return None if workload.job is None else workload.job.labels.get(name.removeprefix(LABELS))
-    return JOB_FACTS[name].read(workload)
+    job, fact = workload.job, JOB_FACTS.get(name)
+    if fact is not None:
+        return fact.read(workload)
+    if job is None:
+        return None
+    if name.startswith(PARAMETERS):
+        return _chosen_value(job.parameters.get(name.removeprefix(PARAMETERS)))
+    return job.labels.get(name.removeprefix(LABELS))
 
 
 def job_values(names: Collection[str], workload: Workload) -> tuple[Value | None, ...]:

@@ -28,6 +28,7 @@ from admin.core.placement.constraints.facts import (
     CLUSTER_FACTS,
     LABELS,
     NUMBER,
+    PARAMETERS,
     PROPERTIES,
     TEXT,
     TYPES,
@@ -178,7 +179,8 @@ def _name_problems(steps: Sequence[Step], path: Path) -> Iterator[Problem]:
 
 
 def _may_be_known(name: str) -> bool:
-    return name in TYPES or any(name.startswith(prefix) and name != prefix for prefix in (PROPERTIES, LABELS))
+    prefixes = (PROPERTIES, LABELS, PARAMETERS)
+    return name in TYPES or any(name.startswith(prefix) and name != prefix for prefix in prefixes)
 
 
 _SAMPLES: Mapping[str, Value] = {NUMBER: 1, TEXT: "a", BOOLEAN: True}

@@ -71,3 +71,9 @@ def test_of_a_launch_only_what_it_says_itself_counts_as_unread() -> None:
     unread = unread_in_launch([launch], {"annotations": {"team": "search"}, "labels": {"team": "search"}})
     assert [effect.field for effect in unread] == ["overwrite_cache", "interruptible", "annotations.team"]
     assert unread_in_launch([inherited], {}) == []
+    read = {
+        "org.opencontainers.image.architecture": "amd64",
+        "org.supercontainers.mpi.version": "4",
+        "jobspec/parameter": "{}",
+    }
+    assert unread_in_launch([], {"annotations": read}) == []

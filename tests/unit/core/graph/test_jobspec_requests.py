@@ -213,3 +213,18 @@ def test_what_settings_give_a_job_is_asked_for_in_each_slot() -> None:
     # Two tasks in each slot.
     assert asked(Need(Slot((FOUR_CORES,)), 3)) == (Need(Slot((FOUR_CORES, Need(Unit("memory"), 2**31))), 3),)
     assert with_settings(ResourceRequest((Need(slot, 6),)), job, job).needs == (Need(slot, 6),)
+
+
+@pytest.mark.parametrize("inside", [[cores(4)], [{"type": "socket", "with": [cores(4)]}]], ids=["cores", "socket"])
+def test_a_slot_that_holds_one_node_is_that_node_with_a_slot(inside: list[dict[str, Any]]) -> None:
+    requires = [{"name": "io", "field": "type", "match": "nvme"}]
+    turned = group(
+        type="slot", count=3, label="x", **{"with": [{"type": "node", "requires": requires, "with": inside}]}
+    )
+    plain = group(type="node", count=3, requires=requires, **{"with": [{"type": "slot", "label": "x", "with": inside}]})
+    assert read_jobspec(turned, ("jobspec",)) == read_jobspec(plain, ("jobspec",))
+    assert request_in(turned) == request_in(plain)
+    assert layered_request(turned, ("jobspec",)) == layered_request(plain, ("jobspec",))
+    several = group(type="slot", count=3, **{"with": [{"type": "node", "count": 2, "with": inside}]})
+    with pytest.raises(Invalid, match="a node cannot stand here"):
+        read_jobspec(several, ("jobspec",))

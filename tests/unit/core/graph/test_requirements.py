@@ -98,6 +98,12 @@ def test_equality_and_range_hold_for_the_same_vertex() -> None:
         ({"name": "io", "match": "shm"}, "job.requires.0.field", "is missing: a requirement has a name and a field."),
         ({"field": "type", "match": "shm"}, "job.requires.0.name", "is missing"),
         ({"name": "io", "field": "type"}, "job.requires.0", "asks for nothing"),
+        (
+            {"name": "cluster", "field": "name", "match": "n1"},
+            "job.requires.0.field",
+            "'name' only tells a vertex",
+        ),
+        ({"name": "cluster", "field": [], "match": "n1"}, "job.requires.0.field", "a list is not a name"),
         ({"name": "io", "field": 5, "match": "x"}, "job.requires.0.field", "5 is not a name"),
         ({"name": "io", "field": "f", "match": None}, "job.requires.0.match", "null is neither text nor a number"),
         ({"name": "io", "field": "f", "match": ["a"]}, "job.requires.0.match", "a list is neither text nor a number"),

@@ -24,6 +24,7 @@ JOB = JobParameters(
     workflow="train",
     launch_plan="",
     labels={"team": "ml"},
+    parameters={"seconds_per_gb": 0.4, "huge": 10**5000},
 )
 DEMAND = {"cpu": 2000, "memory": 2**30, "gpu": 1, "nodes": 4, "executions": 1}
 FREE = {"cpu": "8", "memory": "8Gi", "gpu": "2", "nodes": 6, "executions": 5}
@@ -121,6 +122,8 @@ def test_the_same_execution_always_gets_the_same_cluster() -> None:
         ("limits + 1", "rule 1: price: limits is not known"),
         ("huge + 1", "rule 1: price: huge is not known"),
         ("job.labels.owner + 1", "rule 1: price: job.labels.owner is not known"),
+        ("job.parameters.other + 1", "rule 1: price: job.parameters.other is not known"),
+        ("job.parameters.huge + 1", "rule 1: price: job.parameters.huge is not known"),
     ],
 )
 def test_a_cluster_without_a_value_is_out_and_the_others_are_not(price: str, reason: str) -> None:
@@ -141,7 +144,7 @@ def test_what_the_request_and_the_job_say_can_be_named() -> None:
         "job.nodes == 4 and job.tasks == 8 and job.cpu == 2 and job.memory == 1 * Gi and job.gpu == 1 and "
         "job.duration == 3600 and job.priority == 50 and not job.exclusive and job.project == 'flytesnacks' and "
         "job.domain == 'development' and job.workflow == 'train' and job.launch_plan == '' and job.labels.team == 'ml' "
-        "and job.ephemeral_storage == 0 and job.labels.other != 'x'"
+        "and job.ephemeral_storage == 0 and job.labels.other != 'x' and job.parameters.seconds_per_gb == 0.4"
     )
     assert placed(fleet_of([{"filter": condition}], priced(a=1))).cluster == "a"
 
