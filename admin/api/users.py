@@ -17,6 +17,7 @@ from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
 from admin.messages.shared import Json, to_json
 from admin.messages.tokens import RevokedAnswer
 from admin.messages.users import (
+    AllUserTokensAnswer,
     IssuedUserTokenAnswer,
     UserAnswer,
     UserBody,
@@ -25,6 +26,7 @@ from admin.messages.users import (
     UserTokenAnswer,
     UserTokenBody,
     UserTokensAnswer,
+    UserTokensQuery,
     UserWritten,
     WhoamiAnswer,
 )
@@ -47,6 +49,7 @@ def list_users(query: Fields) -> UsersAnswer:
     page, last = users.list_users(
         context(),
         service_account=query.get("service_account"),
+        idle_for=query.get("idle"),
         after=after[0] if after else None,
         limit=query["limit"],
     )
@@ -97,8 +100,8 @@ def delete_user(name: str, query: Fields, body: Fields) -> UserWritten:
 
 
 def _answers(listed: Sequence[User]) -> list[UserAnswer]:
-    made_by = users.user_provenance(context(), listed)
-    return [UserAnswer.from_user(user, made_by) for user in listed]
+    made_by, last_seen = users.user_provenance(context(), listed), users.last_seen(context(), listed)
+    return [UserAnswer.from_user(user, made_by, last_seen) for user in listed]
 
 
 def _written(name: str, changed: Changed) -> UserWritten:
@@ -117,6 +120,23 @@ def list_user_tokens(name: str) -> UserTokensAnswer:
     now = context().clock()
     listed = user_tokens.list_tokens(context(), name)
     return UserTokensAnswer(tokens=[UserTokenAnswer.from_token(token, now) for token in listed])
+
+
+@operations.add("GET", "/user_tokens", query=UserTokensQuery, permission=SIGNED_IN)
+def list_all_user_tokens(query: Fields) -> AllUserTokensAnswer:
+    """List the tokens of all users that the caller may see: of others with tokens.read, else their own."""
+    now, after = context().clock(), key_of(query.get("token"), 2)
+    page = user_tokens.list_all_tokens(
+        context(),
+        unused_for=query.get("unused"),
+        after=(after[0], after[1]) if after else None,
+        limit=query["limit"],
+    )
+    return AllUserTokensAnswer(
+        tokens=[UserTokenAnswer.from_token(token, now) for token in page.tokens],
+        token=token_of(page.last) if page.last else None,
+        partial=not page.is_all or None,
+    )
 
 
 @operations.add(
