@@ -11,6 +11,7 @@ from admin.api.operations import Operations
 from admin.api.writes import actor
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
+from admin.messages.cluster_comparisons import ClusterComparisonAnswer, ClusterComparisonQuery
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
 from admin.messages.clusters import (
     ClusterAnswer,
@@ -37,6 +38,7 @@ from admin.messages.shared import Answer
 from admin.messages.shares import SharesAnswer, SharesQuery
 from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer, SwitchedClustersAnswer, SwitchesBody
 from admin.services import fleet, past_definitions
+from admin.services.cluster_comparisons import compare_clusters
 from admin.services.shares import pool_shares
 from admin.services.switches import Switched, switch_clusters
 
@@ -195,6 +197,14 @@ def switch_several_clusters(query: Fields, body: Fields) -> SwitchedClustersAnsw
 def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
     """Report what a cluster has, and what is free."""
     return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
+
+
+@operations.add(
+    "GET", "/clusters/<name>/comparison", query=ClusterComparisonQuery, permission="fleet.read", errors=(404,)
+)
+def compare_two_clusters(name: str, query: Fields) -> ClusterComparisonAnswer:
+    """What differs between two clusters."""
+    return ClusterComparisonAnswer.from_clusters(*compare_clusters(context(), name, query["other"]))
 
 
 @operations.add("GET", "/clusters/<name>/events", query=ClusterEventsQuery, permission="fleet.read", errors=(404,))

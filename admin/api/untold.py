@@ -13,6 +13,7 @@ from flask import Response
 from admin.api.current import access, caller, context
 from admin.core.permissions import OF_EACH_ROW
 from admin.core.placement.obstacles import without_clusters
+from admin.core.placement.switch_notes import without_notes
 from admin.messages.shared import encode_json
 from admin.services.creator_rights import told_clusters
 from admin.services.definitions import current_fleet
@@ -37,6 +38,8 @@ _WRITTEN = frozenset(
         *("payload", "attributes", "definition"),
     }
 )
+#: Of clusters that operators switched; who did and what they wrote then is for who may read the fleet.
+_SWITCHED = re.compile(rb"is (?:disabled|cordoned|draining) \(|[Aa]fter (?:revision|event) [0-9]")
 _QUOTED = re.compile(rb"'([^'\"\\ ]+)'")
 #: What an answer tells by itself: where executions are or would be, and what settings and requests name.
 _TOLD = re.compile(rb'"(?:cluster|previous_cluster|redecided_cluster|from|to|pool|label|name)":"([^"\\]*)"')
@@ -58,10 +61,17 @@ def without_untold(permission: str, response: Response) -> Response:
     # Why a cluster takes nothing is told to who may use it, or may read the fleet, also if an execution is there.
     names = quoted - told if is_closed else quoted
     unable = _untold(names) if names else []
+    cuts: list[Callable[[str], str]] = []
+    if not access().sees_fleet() and _SWITCHED.search(body):
+        cuts.append(without_notes)
     if unable:
         untold, verb = [name for name in unable if name not in told], "use" if is_closed else "see"
-        cut = partial(without_clusters, untold=untold, verb=verb, unable=unable)
-        response.set_data(encode_json(_told(json.loads(body), cut)))
+        cuts.append(partial(without_clusters, untold=untold, verb=verb, unable=unable))
+    if cuts:
+        document = json.loads(body)
+        for cut in cuts:
+            document = _told(document, cut)
+        response.set_data(encode_json(document))
     return response
 
 

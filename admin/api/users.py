@@ -15,6 +15,7 @@ from admin.messages.pages import key_of, token_of
 from admin.messages.requests import Fields, WriteQuery
 from admin.messages.tokens import RevokedAnswer
 from admin.messages.users import (
+    AllUserTokensAnswer,
     IssuedUserTokenAnswer,
     UserAnswer,
     UserBody,
@@ -23,6 +24,7 @@ from admin.messages.users import (
     UserTokenAnswer,
     UserTokenBody,
     UserTokensAnswer,
+    UserTokensQuery,
     UserWritten,
     WhoamiAnswer,
 )
@@ -44,6 +46,7 @@ def list_users(query: Fields) -> UsersAnswer:
     page, last = users.list_users(
         context(),
         service_account=query.get("service_account"),
+        idle_for=query.get("idle"),
         after=after[0] if after else None,
         limit=query["limit"],
     )
@@ -72,8 +75,8 @@ DefinitionWrites(
 
 
 def _answers(listed: Sequence[User]) -> list[UserAnswer]:
-    made_by = users.user_provenance(context(), listed)
-    return [UserAnswer.from_user(user, made_by) for user in listed]
+    made_by, last_seen = users.user_provenance(context(), listed), users.last_seen(context(), listed)
+    return [UserAnswer.from_user(user, made_by, last_seen) for user in listed]
 
 
 @operations.add("GET", "/users/<name>/tokens", permission="tokens.read", own="name", errors=(404,))
@@ -82,6 +85,23 @@ def list_user_tokens(name: str) -> UserTokensAnswer:
     now = context().clock()
     listed = user_tokens.list_tokens(context(), name)
     return UserTokensAnswer(tokens=[UserTokenAnswer.from_token(token, now) for token in listed])
+
+
+@operations.add("GET", "/user_tokens", query=UserTokensQuery, permission=SIGNED_IN)
+def list_all_user_tokens(query: Fields) -> AllUserTokensAnswer:
+    """List the tokens of all users that the caller may see: of others with tokens.read, else their own."""
+    now, after = context().clock(), key_of(query.get("token"), 2)
+    page = user_tokens.list_all_tokens(
+        context(),
+        unused_for=query.get("unused"),
+        after=(after[0], after[1]) if after else None,
+        limit=query["limit"],
+    )
+    return AllUserTokensAnswer(
+        tokens=[UserTokenAnswer.from_token(token, now) for token in page.tokens],
+        token=token_of(page.last) if page.last else None,
+        partial=not page.is_all or None,
+    )
 
 
 @operations.add(

@@ -116,9 +116,9 @@ class DifferenceAnswer(Answer):
 
 
 class FactAnswer(Answer):
-    """A fact of two executions; a side that has none is left out."""
+    """A fact of two executions or clusters; a side that has none is left out."""
 
-    part: Annotated[str, one_of(*PARTS)]
+    part: Annotated[str, Meta(description=f"What it is about; of executions {', '.join(PARTS)}.")]
     field: str
     equal: bool
     first: Any = None

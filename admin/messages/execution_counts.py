@@ -36,12 +36,27 @@ class RequestedAnswer(Answer):
         return cls(cpu=in_units(amounts)["cpu"], memory=amounts["memory"], gpu=amounts["gpu"])
 
 
+class WaitingAnswer(Answer):
+    """Those of some executions that wait for their start; those in back-off are not among them."""
+
+    count: int
+    longest_seconds: Annotated[int, Meta(description="For how long the first of them has waited.")]
+    median_seconds: Annotated[int, Meta(description="For how long half of them have waited at least.")]
+
+    @classmethod
+    def from_group(cls, group: Group) -> WaitingAnswer | None:
+        if not group.waits:
+            return None
+        return cls(count=len(group.waits), longest_seconds=int(group.waits[-1]), median_seconds=int(group.median_wait))
+
+
 class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Of the first group; empty for those that have none.")]
     values: Annotated[list[str] | None, Meta(description="Of both groups, where two were asked for.")] = None
     count: int
     not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
     requested: Annotated[RequestedAnswer, Meta(description="By all of them together.")]
+    waiting: Annotated[WaitingAnswer | None, Meta(description="Those that wait, if any do.")] = None
 
     @classmethod
     def from_group(cls, group: Group) -> ExecutionCountAnswer:
@@ -50,6 +65,7 @@ class ExecutionCountAnswer(Answer):
             value=group.values[0],
             values=list(group.values) if len(group.values) > 1 else None,
             requested=RequestedAnswer.from_amounts(group.requested),
+            waiting=WaitingAnswer.from_group(group),
         )
 
 

@@ -16,7 +16,7 @@ from admin.core.provenance import Provenance
 from admin.core.users import User
 from admin.messages.definitions import WrittenAnswer, named_body
 from admin.messages.requests import NAME, Duration, Fields, Flag, PageQuery, Pattern, RequestSchema, ScopeQuery
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, VersionPruned, described_as, one_of
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, SeenAnswer, Time, VersionPruned, described_as, one_of
 from admin.services.tokens import Issued, state_of
 from admin.store.tokens import StoredToken
 
@@ -25,6 +25,23 @@ UserBody = named_body("user", {"name": "ada", "description": "Runs the examples.
 
 class UsersQuery(PageQuery):
     service_account = Flag(metadata={"description": "true for service accounts alone, false for people alone."})
+    idle = Duration(
+        metadata={
+            "type": "string",
+            "description": "Only those of whom no token was used for so long, such as 90d, and who are older; needs "
+            "tokens.read.",
+        }
+    )
+
+
+class UserTokensQuery(PageQuery):
+    unused = Duration(
+        metadata={
+            "type": "string",
+            "description": "Only those that are neither revoked nor expired and were not used for so long, such as "
+            "90d, and are older.",
+        }
+    )
 
 
 class UserAnswer(Answer):
@@ -33,16 +50,24 @@ class UserAnswer(Answer):
     description: str | None = None
     created_at: Time
     updated_at: Time
+    last_seen_at: Annotated[
+        Time | None,
+        Meta(
+            description="When a token of it was used last, to the minute; absent where none was, and for who may not "
+            "list its tokens."
+        ),
+    ] = None
     version: Annotated[int, Meta(description="The number of the last revision that changed it.")]
     provenance: Annotated[dict[str, ProvenanceAnswer] | None, Meta(description="Of its `definition`.")] = None
     version_pruned: VersionPruned = None
 
     @classmethod
-    def from_user(cls, user: User, made_by: Mapping[int, Provenance]) -> UserAnswer:
+    def from_user(cls, user: User, made_by: Mapping[int, Provenance], last_seen: Mapping[str, datetime]) -> UserAnswer:
         """A user, with the revision that made it as it is if that is kept."""
         definition = made_by.get(user.version)
         return cls.from_attributes(
             user,
+            last_seen_at=last_seen.get(user.name),
             provenance=None if definition is None else ProvenanceAnswer.by_state({"definition": definition}),
             version_pruned=definition is None or None,
         )
@@ -131,6 +156,7 @@ class IssuedUserTokenAnswer(Answer):
 
 
 class UserTokenAnswer(Answer):
+    user: str
     prefix: str
     name: str
     state: Annotated[str, one_of("live", "expiring", "expired", "revoked")]
@@ -143,11 +169,16 @@ class UserTokenAnswer(Answer):
     @classmethod
     def from_token(cls, token: StoredToken, now: datetime) -> UserTokenAnswer:
         narrowed = NarrowedAnswer.from_narrowing(Narrowing.of_payload(token.narrowed))
-        return cls.from_attributes(token, state=state_of(token, now), narrowed=narrowed)
+        return cls.from_attributes(token, user=token.owner, state=state_of(token, now), narrowed=narrowed)
 
 
 class UserTokensAnswer(Answer):
     tokens: list[UserTokenAnswer]
+
+
+class AllUserTokensAnswer(SeenAnswer):
+    tokens: list[UserTokenAnswer]
+    token: Annotated[str | None, Meta(description="Of the next page.")] = None
 
 
 class WhoamiAnswer(Answer):

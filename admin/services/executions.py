@@ -101,18 +101,20 @@ def find_execution(context: Context, connection: Connection, key: ExecutionId, *
 
 
 def _retention(context: Context, connection: Connection) -> str:
-    """Which executions are gone; else how long they are kept."""
+    """Which executions are gone, so that this may be one of them; else that it never was there."""
     age = context.settings.retention.executions
     cutoff = retention.cutoffs(connection).executions
     if cutoff is None:
-        return f" Executions are kept for {age} after their end." if age else ""
+        kept = f" Executions are kept for {age} after their end." if age else ""
+        return f" None was pruned so far: there never was one of that name.{kept}"
     due = context.settings.retention.cutoffs(context.clock()).executions
     # Nothing but a run of `rainbow-admin prune` with an age of its own deletes what is not due yet.
     is_by_hand = due is None or cutoff > due
     configured = f" (retention.executions: {age})" if age and not is_by_hand else ""
     by_hand = " by `rainbow-admin prune`" if is_by_hand else ""
     kept = f"; others are kept for {age} after their end" if age and is_by_hand else ""
-    return f" Executions that ended before {show_time(cutoff)} were pruned{by_hand}{configured}{kept}."
+    pruned = f"Executions that ended before {show_time(cutoff)} were pruned{by_hand}{configured}{kept}."
+    return f" {pruned} It may be one of them."
 
 
 class Previous(NamedTuple):

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import PRUNED, REDECIDED, REPORTED
 from admin.core.fleet.seen_changes import SeenChanges
+from admin.core.placement.filters import USE
 from admin.core.problems import list_first, shorten
 from admin.core.provenance import NOBODY, Actor, Provenance, show_name
 from admin.services.context import Context
@@ -158,6 +159,8 @@ class FleetRound(Round):
         """What has happened to the fleet since the last such round, above all to the clusters of these executions."""
         if self.cause is not None:
             return self.cause
+        if self.context.seen_changes.event is None:
+            return _first_cause(noted)
         if not self._causes:
             self._revision = row_changes.last_of_fleet(connection, _MOST_SEARCHED)
         clusters = frozenset(name for outcome in noted for name in outcome.moved_clusters)
@@ -199,16 +202,23 @@ def _describe_move(outcome: Redecided) -> str:
     return f"{outcome.left or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}"
 
 
+def _first_cause(noted: Sequence[Redecided]) -> str:
+    """Why a process that has just begun decides again: it does not know what is new, its configuration may be."""
+    if all(USE.code in (outcome.reason, outcome.previous_reason) for outcome in noted):
+        return "Which clusters creators may use had changed, by grants or the configuration, when this admin started."
+    return (
+        "The fleet, the configuration or which clusters creators may use had changed, or there was room again, when "
+        "this admin started."
+    )
+
+
 def _describe_cause(
     seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None, clusters: Collection[str]
 ) -> str:
     """The last event or revision that changed the fleet, of those that are new; else there is room again.
 
     Of events those of some clusters count before any other, the last one of each: several may be switched at once.
-    A process that has just begun does not know which are new, and names none.
     """
-    if seen.event is None:
-        return "The fleet had changed, or had room again, when this admin began to decide."
     events = [event for event in newest if event.type not in (PRUNED, REDECIDED) and seen.is_new_event(event.number)]
     last_events = {event.cluster: event for event in reversed(events) if event.cluster in clusters}
     causes = sorted(last_events.values(), key=lambda event: event.number)[-_MOST_NAMED:] or events[:1]

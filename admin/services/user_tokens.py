@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import Connection
@@ -24,7 +25,7 @@ from admin.services.tokens import Issued
 from admin.services.users import find_user
 from admin.store import cluster_groups, revisions
 from admin.store.tokens import StoredToken
-from admin.store.user_tokens import USER_TOKENS
+from admin.store.user_tokens import USER_TOKENS, user_tokens
 
 #: The most tokens of a user that are neither revoked nor expired.
 MOST_TOKENS = 100
@@ -126,6 +127,35 @@ def list_tokens(context: Context, user: str) -> list[StoredToken]:
     with context.database.reading() as connection:
         find_user(context, connection, user)
         return USER_TOKENS.of(connection, user)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenPage:
+    """Some tokens, of several users."""
+
+    tokens: list[StoredToken]
+    last: tuple[str, str] | None  #: the user and prefix after which the next page starts, if there is one
+    is_all: bool  #: whether the caller may see those of every user
+
+
+def list_all_tokens(
+    context: Context, *, unused_for: timedelta | None, after: tuple[str, str] | None, limit: int
+) -> TokenPage:
+    """A page of the tokens that the caller may see, by user and prefix.
+
+    Only those that are good, were not used for `unused_for` and are older, if that is given.
+    """
+    context.token_uses.write(context.database)
+    access, now = context.access, context.clock()
+    is_all = access.allows("tokens.read")
+    conditions = [] if is_all else [user_tokens.c.user_name == access.identity.user]
+    if unused_for is not None:
+        conditions += USER_TOKENS.unused_since(now - unused_for, now)
+    with context.database.reading() as connection:
+        page = USER_TOKENS.page(connection, *conditions, after=after, limit=limit + 1)
+    has_more = len(page) > limit
+    last = (page[limit - 1].owner, page[limit - 1].prefix) if has_more else None
+    return TokenPage(tokens=page[:limit], last=last, is_all=is_all)
 
 
 def revoke(context: Context, user: str, prefix: str) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 
 from admin.core import names
 from admin.core.changes import Expectation
@@ -24,7 +25,7 @@ from admin.services.context import Context
 from admin.services.creator_rights import check_giving_use
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.visibility import access_of
-from admin.store import revisions, users
+from admin.store import revisions, user_tokens, users
 
 #: The header that names the user whom a caller acts as.
 ACT_AS = "Rainbow-As"
@@ -63,11 +64,24 @@ def has_users_now(context: Context) -> bool:
 
 
 def list_users(
-    context: Context, *, service_account: bool | None, after: str | None, limit: int
+    context: Context,
+    *,
+    service_account: bool | None,
+    idle_for: timedelta | None = None,
+    after: str | None,
+    limit: int,
 ) -> tuple[list[User], str | None]:
-    """A page of users by name, and the name after which the next page starts, if there is one."""
+    """A page of users by name, and the name after which the next page starts, if there is one.
+
+    Only those of whom no token was used for `idle_for`, if that is given, and who are older.
+    """
+    is_idle: Sequence[ColumnElement[bool]] = ()
+    if idle_for is not None:
+        context.access.check("tokens.read")
+        context.token_uses.write(context.database)
+        is_idle = user_tokens.idle_since(context.clock() - idle_for)
     with context.database.reading() as connection:
-        page = users.page(connection, service_account=service_account, after=after, limit=limit + 1)
+        page = users.page(connection, *is_idle, service_account=service_account, after=after, limit=limit + 1)
     return page[:limit], page[limit - 1].name if len(page) > limit else None
 
 
@@ -75,6 +89,15 @@ def user_provenance(context: Context, listed: Sequence[User]) -> Mapping[int, Pr
     """The revisions that made users as they are, by their numbers, as far as they are kept."""
     with context.database.reading() as connection:
         return revisions.provenance_of(connection, (user.version for user in listed))
+
+
+def last_seen(context: Context, listed: Sequence[User]) -> Mapping[str, datetime]:
+    """When a token of each of some users was used last, of those whose tokens the caller may list."""
+    access = context.access
+    told = [user.name for user in listed if access.allows("tokens.read") or user.name == access.identity.user]
+    context.token_uses.write(context.database)
+    with context.database.reading() as connection:
+        return user_tokens.last_uses(connection, told)
 
 
 def get_user(context: Context, name: str) -> User:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, Float, FromClause, Integer, Text, case, cast, func, select
+from sqlalchemy import Connection, Float, FromClause, Integer, Text, and_, case, cast, func, not_, select
 
+from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition
 from admin.core.resources import Amounts
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
-from admin.store.execution_fields import is_backing_off, stored_columns, value_of
+from admin.store.execution_fields import is_backing_off, seconds_waited, stored_columns, value_of
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn
@@ -26,6 +29,12 @@ class Group:
     count: int
     not_before: datetime | None  #: when the first of those in back-off may start
     requested: Amounts  #: of all of them together, by each of `SUMMED`
+    waits: Sequence[float] = ()  #: for how many seconds each has waited that could start now
+
+    @property
+    def median_wait(self) -> float:
+        """For how long half of those that wait have waited at least."""
+        return statistics.median_high(self.waits)
 
 
 #: The resources whose requests are added up.
@@ -61,24 +70,27 @@ def count_page(
         column for name in by for column in (derived_by[name].columns if name in derived_by else stored_columns(name))
     ]
     demands = [f"demand_{resource}" for resource in SUMMED]
-    names = ("id", "created_at", "phase", "not_before", *demands, *columns, *path.fields, *check.columns())
+    times = ("created_at", "not_before", "last_failure", "started_at", "finished_at")
+    names = ("id", "phase", *times, *demands, *columns, *path.fields, *check.columns())
     columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
     values = [derived_by[name].key(examined) if name in derived_by else _text_of(examined, name) for name in by]
     value_names = [f"value_{index}" for index in range(len(by))]
+    is_waiting = and_(examined.c.phase == Phase.QUEUED.value, not_(is_backing_off(examined, now)))
     next_attempt = case((is_backing_off(examined, now), examined.c.not_before))
     # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
     rows = (
         select(
             *(value.label(name) for value, name in zip(values, value_names, strict=True)),
             next_attempt.label("next_attempt"),
+            case((is_waiting, seconds_waited(examined, now))).label("waited"),
             *(examined.c[name] for name in demands),
             *check.keys(examined),
         )
         .where(*path.remaining(examined))
         .subquery("counted")
     )
-    keys = [column for column in rows.c if column.name not in (*value_names, "next_attempt", *demands)]
+    keys = [column for column in rows.c if column.name not in (*value_names, "next_attempt", "waited", *demands)]
     # The sum of very large requests does not fit into an integer of SQLite.
     sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
     aggregates = (func.count(), func.min(rows.c.next_attempt), *sums)
@@ -90,18 +102,27 @@ def count_page(
         for index, name in enumerate(by)
         if name in derived_by
     }
+
+    def values_of(row: Sequence[Any]) -> tuple[str, ...]:
+        return tuple(str(read[index][row[index]]) if index in read else row[index] for index in range(len(by)))
+
     groups = []
     for row in counted:
         count, not_before, *requested = row[len(by) : len(by) + len(aggregates)]
         groups.append(
             Group(
-                values=tuple(str(read[index][row[index]]) if index in read else row[index] for index in range(len(by))),
+                values=values_of(row),
                 count=count,
                 not_before=not_before,
                 requested=dict(zip(SUMMED, map(int, requested), strict=True)),
             )
         )
-    return CountPage(groups=_merged(groups), last=walk.end(after, limits.counted))
+    query = select(*grouped, rows.c.waited, *keys).where(rows.c.waited.is_not(None))
+    waits: dict[tuple[str, ...], list[float]] = {}
+    for row in check.fitting(connection, connection.execute(query).all()):
+        waits.setdefault(values_of(row), []).append(row.waited)
+    merged = [replace(group, waits=sorted(waits.get(group.values, ()))) for group in _merged(groups)]
+    return CountPage(groups=merged, last=walk.end(after, limits.counted))
 
 
 def _text_of(table: FromClause, field: str) -> AnyColumn:

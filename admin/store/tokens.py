@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, Index, Table, Text, insert, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Index, Table, Text, insert, or_, select, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.json_text import JsonObject
@@ -93,6 +93,22 @@ class TokenTable:
         newest_first = self._columns.created_at.desc(), self._columns.prefix
         query = self._select.where(self._owner == owner).order_by(*newest_first)
         return [StoredToken(**row._mapping) for row in connection.execute(query)]
+
+    def page(
+        self, connection: Connection, *conditions: ColumnElement[bool], after: tuple[str, str] | None, limit: int
+    ) -> list[StoredToken]:
+        """Tokens that fit some conditions, by owner and prefix, from after those of one on."""
+        columns = self._owner, self._columns.prefix
+        query = self._select.where(*conditions).order_by(*columns).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(*columns) > tuple_(*after))
+        return [StoredToken(**row._mapping) for row in connection.execute(query)]
+
+    def unused_since(self, since: datetime, now: datetime) -> tuple[ColumnElement[bool], ...]:
+        """The conditions that a token is neither revoked nor expired, older than a time and not used since then."""
+        columns = self._columns
+        is_unused = or_(columns.last_used_at.is_(None), columns.last_used_at < since)
+        return *self._live(now), columns.created_at < since, is_unused
 
     def has_live(self, connection: Connection, owner: str, now: datetime) -> bool:
         """Whether an owner has a token that is neither revoked nor expired."""

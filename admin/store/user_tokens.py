@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import JSON, Column, Connection, Index, Table, Text, select, update
+from sqlalchemy import JSON, Column, ColumnElement, Connection, Index, Table, Text, exists, func, not_, select, update
 
 from admin.store.database import UtcDateTime, metadata
 from admin.store.tokens import TokenTable
+from admin.store.users import users
 
 user_tokens = Table(
     "user_tokens",
@@ -31,9 +32,24 @@ MOST_ADDRESSES = 100
 USER_TOKENS = TokenTable(user_tokens, "user_name")
 
 
-def with_whole_tokens(connection: Connection, users: Iterable[str], now: datetime) -> set[str]:
+def with_whole_tokens(connection: Connection, names: Iterable[str], now: datetime) -> set[str]:
     """Those of some users that have a good token which is not narrowed."""
-    return USER_TOKENS.with_live(connection, users, now, user_tokens.c.narrowed.is_(None))
+    return USER_TOKENS.with_live(connection, names, now, user_tokens.c.narrowed.is_(None))
+
+
+def last_uses(connection: Connection, names: Iterable[str]) -> dict[str, datetime]:
+    """When a token of each of some users was used last, by user; without those of whom none was."""
+    columns = user_tokens.c
+    is_used = columns.user_name.in_(list(names)), columns.last_used_at.is_not(None)
+    query = select(columns.user_name, func.max(columns.last_used_at)).where(*is_used).group_by(columns.user_name)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def idle_since(since: datetime) -> tuple[ColumnElement[bool], ...]:
+    """The conditions that a user was created before a time, and that no token of it was used since."""
+    columns = user_tokens.c
+    is_used = exists().where(columns.user_name == users.c.name, columns.last_used_at >= since)
+    return users.c.created_at < since, not_(is_used)
 
 
 def add_addresses(connection: Connection, uses: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:

@@ -7,7 +7,20 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Table, Text, delete, exists, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    delete,
+    exists,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.changes import RowChange
@@ -38,10 +51,14 @@ def some(connection: Connection, user_names: Iterable[str]) -> dict[str, User]:
 
 
 def page(
-    connection: Connection, *, service_account: bool | None = None, after: str | None = None, limit: int
+    connection: Connection,
+    *conditions: ColumnElement[bool],
+    service_account: bool | None = None,
+    after: str | None = None,
+    limit: int,
 ) -> list[User]:
-    """Users by name, from after a name on; all of them, or only people or service accounts."""
-    query = select(users).order_by(users.c.name).limit(limit)
+    """Users that fit some conditions by name, from after a name on; or only people or service accounts of them."""
+    query = select(users).order_by(users.c.name).where(*conditions).limit(limit)
     if service_account is not None:
         query = query.where(users.c.service_account.is_(service_account))
     if after is not None:

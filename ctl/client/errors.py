@@ -62,10 +62,10 @@ class RainbowError(Exception):
         return "; ".join(line.strip().rstrip(".") for line in self.lines())
 
     def _is_repeated(self, detail: dict[str, Any]) -> bool:
-        """Whether the message contains the detail, as the admin's does where there is only one."""
-        words = list(detail.get("closest") or [])
+        """Whether the message contains the detail, as the admin's mostly does where there is only one."""
+        words = [*(detail.get("closest") or []), detail.get("reason") or ""]
         if len(self.details) > 1:
-            words += [detail.get("field") or "", detail.get("reason") or ""]
+            words.append(detail.get("field") or "")
         return "position" not in detail and all(str(word).rstrip(".") in self.message for word in words)
 
     def document(self) -> dict[str, Any]:

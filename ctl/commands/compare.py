@@ -1,4 +1,4 @@
-"""`compare`: what differs between two scopes, revisions or executions, or between an execution's settings and now."""
+"""`compare`: what differs between two scopes, revisions, executions or clusters, or between settings then and now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option
+from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option, text_option
 from ctl.cli.output import Columns, Printer
 from ctl.cli.provenance import describe_setter
 from ctl.cli.revisions import revision_or_time
@@ -30,6 +30,10 @@ compare execution NAME shows where the settings that an execution was decided by
 would get now; with --otherExecution, what differs between two executions: what they run and who created them, how each
 was placed by its last decision and who said so, how it ended, and the settings. The other one is in the same project
 and domain, unless it is written PROJECT/DOMAIN/NAME or --otherProject or --otherDomain name another.
+
+compare cluster NAME --otherCluster OTHER shows what differs between two clusters: how they are defined, the pools and
+labels that they are in, their state, capacity, engine and agent, what their descriptions have of each type, and the
+fields of settings that their engines do nothing with.
 """
 
 _OTHERS = {
@@ -51,7 +55,7 @@ _OTHERS = {
 @command(
     help=_HELP,
     params=[
-        kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
+        kind_argument("[KIND|all|execution|cluster]", "Noun, name or number, execution or cluster; all without one."),
         *SCOPE_PARAMETERS,
         *_OTHERS.values(),
         option(
@@ -59,6 +63,9 @@ _OTHERS = {
             parameter="other_execution",
             metavar="NAME",
             help="With compare execution: the other one.",
+        ),
+        text_option(
+            "otherCluster", parameter="other_cluster", metavar="NAME", help="With compare cluster: the other one."
         ),
         at_option("The first as of this revision."),
         option(
@@ -75,9 +82,15 @@ _OTHERS = {
         "rainbowctl compare all -p flyteexamples -d development --at 12",
         "rainbowctl compare execution nightly -p flyteexamples -d development",
         "rainbowctl compare execution nightly-1 -p flyteexamples -d development --otherExecution nightly-2",
+        "rainbowctl compare cluster east --otherCluster west",
     ],
 )
 def compare(session: Session, kind: str | None, **flags: Any) -> None:
+    if kind in {"cluster", "clusters"}:
+        _show_clusters(session, flags)
+        return
+    if flags["other_cluster"] is not None:
+        raise InvalidInput("--otherCluster goes with `rainbowctl compare cluster NAME`.")
     if kind in {"execution", "executions"}:
         comparison, name = _of_execution(session, flags)
     else:
@@ -104,8 +117,25 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
         printer.table(titles, rows)
 
 
+def _show_clusters(session: Session, flags: Mapping[str, Any]) -> None:
+    """What differs between two clusters, in the format asked for."""
+    name, other = flags["workflow"], flags["other_cluster"]
+    if name is None or other is None:
+        raise InvalidInput("Which clusters? Write `rainbowctl compare cluster NAME --otherCluster OTHER`.")
+    others = {**_SCOPE_FLAGS, "other_execution": "--otherExecution"}
+    if wrong := [flag for key, flag in others.items() if flags[key] is not None]:
+        raise InvalidInput(f"{', '.join(wrong)}: clusters belong to no scope, and are compared as they are now.")
+    comparison, printer = session.client.compare_clusters(name, other), session.printer
+    if printer.machine_output([f"cluster/{name}"], comparison):
+        return
+    printer.sentence(comparison["message"])
+    for word in ("first", "second"):
+        printer.sentence(f"{word:<7} {comparison[word]['summary']}", indent=" " * 8)
+    _show_facts(printer, comparison["facts"])
+
+
 def _show_facts(printer: Printer, facts: Sequence[Document]) -> None:
-    """What differs between two executions, and what is the same."""
+    """What differs between two executions or clusters, and what is the same."""
     different = [fact for fact in facts if not fact["equal"]]
     if different:
         printer.line()

@@ -295,6 +295,21 @@ def test_rights_that_are_taken_move_what_waits_and_keep_the_rest_waiting(
     assert {ada.state(name)[0] for name in placed} == {"a", "b"}
 
 
+def test_a_process_that_has_just_begun_tells_that_rights_had_changed(
+    root: Person, ada: Person, context: Context
+) -> None:
+    root.pool("gpu", "a")
+    root.allow(cluster="a", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    root.forbid("cluster:a:user:ada")
+    context.seen_changes.event = None  # as after a start, with another configuration or not
+    decide_waiting(context)
+    cause = "hich clusters creators may use had changed, by grants or the configuration, when this admin started"
+    [entry] = root.get("timeline?source=redecision")["entries"]
+    assert entry["message"].endswith(f". W{cause}.")
+    assert root.explain("e")["because"] == f"from a: w{cause}"
+
+
 def test_rights_that_are_taken_between_a_question_and_the_decision_count(
     app: Flask, root: Person, ada: Person, context: Context
 ) -> None:

@@ -103,6 +103,26 @@ def test_a_label_that_a_pool_outranks_is_marked(settled: FlaskClient) -> None:
     assert get(settled, f"{path}CLUSTER_ASSIGNMENT&provenance=true")["consequence"]["outcome"] == "waits"  # unseen
 
 
+def test_two_clusters_are_compared_fact_by_fact(api: FlaskClient) -> None:
+    put_cluster(api, "east", capacity={"cpu": "8"}, cost=3)
+    put_cluster(api, "west", capacity={"cpu": "64"}, cost=3)
+    put_pool(api, "gpu", ["east"])
+    switch(api, "west", "cordon", reason="disks")
+    answer = get(api, "clusters/east/comparison?other=west")
+    facts = {(fact["part"], fact["field"]): (fact.get("first"), fact.get("second")) for fact in answer["facts"]}
+    assert facts["capacity", "capacity.cpu"] == ("8", "64")
+    assert facts["membership", "pools.gpu"] == (True, None)
+    assert facts["state", "cordoned"] == (False, True)
+    assert facts["state", "cordon_reason"] == (None, "disks")
+    assert facts["definition", "cost"] == (3, 3)
+    assert [fact["equal"] for fact in answer["facts"] if fact["field"] == "cost"] == [True]
+    assert answer["message"].startswith("'east' and 'west' differ in membership (pools.gpu); state (")
+    assert (answer["first"]["cluster"], "disks" in answer["second"]["summary"]) == ("east", True)
+    refused(api.get(f"{API}/clusters/east/comparison?other=east"), 400, "invalid_request", "other")
+    refused(api.get(f"{API}/clusters/east/comparison?other=wset"), 404, "cluster_not_found")
+    refused(api.get(f"{API}/clusters/east/comparison"), 400, "invalid_request", "other")
+
+
 def test_one_scope_at_two_revisions(settled: FlaskClient) -> None:
     put_attribute(settled, "domain", "task_resource_attributes", {"limits": {"cpu": "3", "memory": "1Gi"}})
     answer = get(settled, f"{COMPARISON}?domain={DOMAIN}&at=1")

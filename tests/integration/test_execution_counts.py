@@ -182,6 +182,21 @@ def test_a_group_tells_when_the_first_of_it_is_tried_again(agent: PlayedAgent, c
     assert times() == {"RETRY": None, "ASSIGNED": None}
 
 
+def test_a_group_tells_how_long_those_of_it_have_waited(agent: PlayedAgent, clock: Clock) -> None:
+    query = f"execution_counts?by=pool,user&project={agent.project}"
+    for name in ("second", "third"):
+        clock.advance(10)
+        add(agent, name)
+    clock.advance(20)
+    [group] = get(agent.client, f"{query}&phase=QUEUED")["counts"]
+    waiting = group["waiting"]
+    assert (group["values"][1], group["count"]) == ("anonymous", 5)  # two of them are in back-off
+    assert waiting == {"count": 3, "longest_seconds": 40, "median_seconds": 30}
+    assert "waiting" not in get(agent.client, f"{query}&phase=SUCCEEDED")["counts"][0]
+    clock.advance(600)  # back-off is over, and they wait since then
+    assert get(agent.client, f"{query}&phase=QUEUED")["counts"][0]["waiting"]["count"] == 5
+
+
 def test_executions_are_selected_and_sorted_by_how_long_they_waited(
     shared: FlaskClient, shared_context: Context, clock: Clock, project: str
 ) -> None:

@@ -25,7 +25,7 @@ ARGUMENTS = {
     **dict.fromkeys(KINDS, "-A"),
     **dict.fromkeys(("get execution-event", "get output"), f"some {HERE}"),
     **dict.fromkeys(("get workflow", "get task", "get launchplan"), HERE),
-    **dict.fromkeys(("get cluster-event", "get cluster-description", "get token", "get user-token"), "local"),
+    **dict.fromkeys(("get cluster-event", "get cluster-description", "get token"), "local"),
 }
 
 

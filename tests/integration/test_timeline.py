@@ -653,7 +653,10 @@ def test_a_process_that_has_just_begun_names_no_cause(app: Flask, api: FlaskClie
     decide_waiting(context_of(app))
     causes = [entry["message"] for entry in entries(api, "&source=redecision")]
     assert len(causes) == 1
-    assert causes[0].endswith("The fleet had changed, or had room again, when this admin began to decide.")
+    assert causes[0].endswith(
+        "The fleet, the configuration or which clusters creators may use had changed, or there was room again, when "
+        "this admin started."
+    )
 
 
 def test_the_changes_of_one_definition_are_selected_by_its_name(eventful: FlaskClient) -> None:

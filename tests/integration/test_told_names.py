@@ -17,7 +17,7 @@ from admin.core.grants import Grant, Grantee
 from admin.core.identities import Identity, Proof
 from admin.core.permissions import ROLES
 from admin.core.settings.scopes import Scope
-from admin.services import grants, row_warnings, user_tokens, users, warnings
+from admin.services import grants, redecisions, row_warnings, user_tokens, users, warnings
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.no_effect import NoEffectPage, list_no_effect
@@ -533,6 +533,45 @@ def test_who_deleted_a_cluster_is_told_to_who_may_read_the_fleet(make_app: MakeA
     untold, unknown, told = (refused(answer, 404, "cluster_not_found")["message"] for answer in answers)
     assert untold.replace(CLUSTERS[0], "nobody") == unknown
     assert (WHY in told, WHY in untold) == (True, False)
+
+
+@pytest.mark.parametrize("why", [WHY, f"{WHY} (of {AUTHOR}); see there", f"{WHY}) (is {AUTHOR}"])
+def test_why_a_cluster_is_switched_off_is_told_to_who_may_read_the_fleet(make_app: MakeApp, why: str) -> None:
+    app = make_app(**SECTIONS, placement={"clusterUse": "closed"})
+    api = app.test_client()
+    put_pool(api, OWN_POOL, ["first", "second"])
+    ok(api.post(f"{API}/use_grants", json={"use_grant": {"pool": OWN_POOL, "project": PROJECT}}))
+    caller = made_user(app, "local", "local", Scope(project=PROJECT))
+    viewer = made_user(app, "viewer", "editor", Scope(project=PROJECT))
+    root = made_user(app, "root", "admin", Scope())
+    body = asked("n", **pool(OWN_POOL))
+    moved = ok(caller.call("POST", "executions", asked("moved", **pool(OWN_POOL))))["execution"]["cluster"]
+    redecisions.decide_waiting(context_of(app))
+    for name in (moved, "second" if moved == "first" else "first"):
+        ok(root.call("POST", f"clusters/{name}/cordon", {"reason": why}))
+        redecisions.decide_waiting(context_of(app))
+    made = caller.call("POST", "executions", body)
+    path = f"executions/{PROJECT}/{DOMAIN}"
+    questions = (
+        ("GET", f"{path}/n"),
+        ("GET", path),
+        ("GET", f"{path}/n/explanation"),
+        ("GET", f"{path}/moved/explanation"),
+        ("GET", f"{path}/moved/events"),
+    )
+    answers = {
+        user: [user.call(method, question) for method, question in questions]
+        + [user.call("POST", "placements", {**body, "fleet": True, "why_not": "first"})]
+        for user in (caller, viewer)
+    }
+    message = ok(made)["execution"]["closure"]["reason"]["message"]
+    assert re.fullmatch(
+        f"No cluster of pool '{OWN_POOL}' is able: 'first' is cordoned[;,] 'second' is cordoned\\.", message
+    )
+    for answer in (made, *answers[caller]):
+        assert answer.status_code == 200
+        assert [word for word in (WHY, AUTHOR, "root") if word in answer.get_data(as_text=True)] == []
+    assert all(WHY in answer.get_data(as_text=True) for answer in answers[viewer])
 
 
 def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(

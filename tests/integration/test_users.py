@@ -427,6 +427,39 @@ def test_last_uses_are_written_together_and_each_once_a_minute(make_app: MakeApp
     assert len({times[each.name or ""] for each in issued}) == 1
 
 
+def test_idle_users_and_unused_tokens_are_found(app: Flask, ada: Person, app_clock: Clock) -> None:
+    context = context_of(app)
+    for name in ("idle", "new", "used"):
+        if name == "new":
+            app_clock.advance(91 * 24 * 3600)
+        made_user(app, name, role="viewer")
+    used = Person(app.test_client(), user_tokens.create_token(context, "used", "phone").token)
+    used.get("whoami")
+    assert [user["name"] for user in ada.get("users?idle=90d")["users"]] == ["idle"]
+    listed = {user["name"]: user for user in ada.get("users")["users"]}
+    assert [name for name, user in listed.items() if "last_seen_at" in user] == ["ada", "used"]
+    assert ada.get("users/used")["last_seen_at"] == listed["used"]["last_seen_at"]
+    first = ada.get("user_tokens?limit=2")
+    rest = ada.get(f"user_tokens?limit=10&token={first['token']}")
+    names = [(token["user"], token["name"]) for token in [*first["tokens"], *rest["tokens"]]]
+    assert sorted(names) == [
+        ("ada", "laptop"),
+        ("idle", "laptop"),
+        ("new", "laptop"),
+        ("used", "laptop"),
+        ("used", "phone"),
+    ]
+    [unused] = ada.get("user_tokens?unused=90d")["tokens"]
+    assert (unused["user"], "last_used_at" in unused) == ("idle", False)
+    ada.do("DELETE", f"users/idle/tokens/{unused['prefix']}")
+    assert ada.get("user_tokens?unused=90d")["tokens"] == []
+    # Who may not list the tokens of others sees their own, and not who is idle.
+    own = used.get("user_tokens")
+    assert ({token["user"] for token in own["tokens"]}, own["partial"]) == ({"used"}, True)
+    refused(used.call("GET", "users?idle=90d"), 403, "permission_denied")
+    refused(ada.call("GET", "users?idle=soon"), 400, "invalid_request", "idle")
+
+
 @pytest.mark.parametrize(
     "secret", ["0" * 1_000_000, "\0" * 40, "é" * 40, "\x85\xa0" * 20, "%00" * 20, " ", "-", "'; DROP TABLE users; --"]
 )

@@ -67,9 +67,9 @@ class Outcome:
         return f"'{name}' {verb}{phase.value}{where}{why}{ran}{attempts}"
 
 
-def pair_facts(first: Facts, second: Facts) -> list[FactPair]:
-    """Every fact that one of two executions has, in the order of their parts."""
-    facts = sorted(dict.fromkeys((*first, *second)), key=lambda fact: PARTS.index(fact.part))
+def pair_facts(first: Facts, second: Facts, *, parts: Sequence[str] = PARTS) -> list[FactPair]:
+    """Every fact that one of two executions, or clusters, has, in the order of their parts."""
+    facts = sorted(dict.fromkeys((*first, *second)), key=lambda fact: parts.index(fact.part))
     pairs = (FactPair(fact=fact, first=first.get(fact), second=second.get(fact)) for fact in facts)
     return [pair for pair in pairs if pair.first is not None or pair.second is not None]
 
@@ -79,7 +79,7 @@ def describe_comparison(
 ) -> str:
     """How two executions stand, and what differs between them, of which `settings` are fields of settings."""
     stand = "; ".join(outcome.describe(name) for name, outcome in zip(names, outcomes, strict=True))
-    parts = list(_differing(pairs))
+    parts = list(_differing(pairs, PARTS))
     if settings:
         parts.append("1 setting" if settings == 1 else f"{settings} settings")
     if not parts:
@@ -87,8 +87,17 @@ def describe_comparison(
     return f"{stand}. They differ in {'; '.join(parts)}."
 
 
-def _differing(pairs: Sequence[FactPair]) -> Iterator[str]:
-    for part in PARTS:
+def describe_differences(names: Sequence[str], pairs: Sequence[FactPair], parts: Sequence[str]) -> str:
+    """In what two clusters differ."""
+    first, second = names
+    differing = list(_differing(pairs, parts))
+    if not differing:
+        return f"Nothing differs between '{first}' and '{second}'."
+    return f"'{first}' and '{second}' differ in {'; '.join(differing)}."
+
+
+def _differing(pairs: Sequence[FactPair], parts: Sequence[str]) -> Iterator[str]:
+    for part in parts:
         facts = [pair.fact for pair in pairs if pair.fact.part == part and not pair.is_equal]
         # How each cluster stood is left to the facts themselves.
         words = dict.fromkeys(CANDIDATES if fact.field.startswith(f"{CANDIDATES}.") else fact.words for fact in facts)

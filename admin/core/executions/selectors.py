@@ -133,6 +133,7 @@ GROUPS = {
     "workflow": "workflow",
     "launch_plan": "launch_plan",
     "creator": "created_by",
+    "user": "created_by",
     "aborted_by": "abort_principal",
     "origin": "origin",
     "origin_scope": "origin_scope",

@@ -15,6 +15,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.graph.request_texts import read_request
 from admin.core.placement.candidates import Candidate, Workload
+from admin.core.placement.switch_notes import bracketed
 from admin.core.resources import Amounts, format_amount, shortages
 
 #: Why a cluster is dropped that pools or labels still name.
@@ -81,7 +82,7 @@ def _cordon(cluster: Cluster) -> str:
 
 
 def _with_note(status: str, note: str | None) -> str:
-    return f"{status} ({note})" if note else status
+    return f"{status} ({bracketed(note)})" if note else status
 
 
 def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:

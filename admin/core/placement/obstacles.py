@@ -26,6 +26,7 @@ from admin.core.placement.filters import (
     describe_expected,
 )
 from admin.core.placement.routes import Route, RouteKind
+from admin.core.placement.switch_notes import bracketed
 from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
@@ -203,8 +204,9 @@ def describe_drop(reason: str, event: Provenance | None, now: datetime, *, is_to
     if event is None:
         return reason
     # The message of the event says it already.
+    note = f" ({bracketed(event.message or '')})"
     told = event if is_told else event.without_author()
-    return f"{reason.removesuffix(f' ({event.message})')}, {told.describe(now)}"
+    return f"{reason.removesuffix(note)}, {told.describe(now)}"
 
 
 def describe_decline(reason: str, why: str | None) -> str:

@@ -344,4 +344,17 @@ def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None
     if "requested" in group:  # an older admin does not say
         before = earlier.get("requested") or {}
         merged["requested"] = {name: before.get(name, 0) + amount for name, amount in group["requested"].items()}
+    waiting = [entry["waiting"] for entry in (earlier, group) if entry.get("waiting")]
+    if waiting:
+        merged["waiting"] = _add_waiting(waiting)
     groups[group_values(group)] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged
+
+
+def _add_waiting(waiting: list[Document]) -> Document:
+    """What waits in a group of several answers; the median is between theirs, by the larger number of executions."""
+    larger = max(waiting, key=lambda entry: int(entry["count"]))
+    return {
+        "count": sum(entry["count"] for entry in waiting),
+        "longest_seconds": max(entry["longest_seconds"] for entry in waiting),
+        "median_seconds": larger["median_seconds"],
+    }

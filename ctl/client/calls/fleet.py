@@ -56,6 +56,11 @@ class FleetCalls(ChangeCalls):
         """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
         return self._read(f"{_path('pool', name)}/shares", non_empty({"after": after, "before": before}))
 
+    def compare_clusters(self, name: str, other: str) -> Document:
+        """What differs between two clusters: a `message`, and `facts` of both with whether they are `equal`."""
+        with self._newer_path("It compares no clusters; `rainbowctl get cluster NAME -o yaml` shows each."):
+            return self._read(f"{_path('cluster', name)}/comparison", {"other": other}, holding="facts")
+
     def stored_definitions(self, noun: str, definitions: Iterable[Document]) -> list[RowChange]:
         """
         The stored definitions of managed clusters, pools, labels, users, groups or grants, with their versions.

@@ -6,6 +6,8 @@ Users themselves are definitions: `client.create_definition("user", "ada", {})`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ctl.client.answers import Document
 from ctl.client.calls.base import Calls, non_empty, resource_path
 
@@ -21,6 +23,15 @@ class UserCalls(Calls):
     def user_tokens(self, user: str) -> list[Document]:
         """The tokens of a user, newest first, without their secrets."""
         return list(self._read(_tokens(user), holding="tokens")["tokens"])
+
+    def all_user_tokens(self, *, unused: str | None = None) -> Iterator[Document]:
+        """
+        The tokens of every user that the caller may see, page by page, by user and prefix.
+
+        With `unused`, such as `90d`, only good ones that were not used for so long and are older.
+        """
+        with self._newer_path("It lists the tokens of one user: name the user."):
+            yield from self._pages("user_tokens", "tokens", non_empty({"unused": unused}))
 
     def create_user_token(
         self, user: str, name: str, *, expires: str | None = None, narrowed: Document | None = None

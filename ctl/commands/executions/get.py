@@ -69,7 +69,8 @@ shows everything about one execution: the request, the job, the settings and the
 
 --by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}, or by
 two of them: project,cluster. NEXT ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU
-are what they request together.
+are what they request together. WAITING are those that wait for their start, and how long the first and the median of
+them have: --phase QUEUED --by pool,user tells who waits longest.
 
 What still runs counts in duration>1h and the like, and when sorted by duration, with the time until now. Times are
 shown as how long ago; -o wide shows them in UTC.
@@ -123,6 +124,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         "rainbowctl get execution -p flytesnacks --since 1h -o name",
         "rainbowctl get execution -A --cause limit,cluster-lost --selector 'attempt>1' -o wide",
         "rainbowctl get execution -A --phase QUEUED --by reason",
+        "rainbowctl get execution -A --phase QUEUED --by pool,user",
         "rainbowctl get execution -A --origin request,launch-plan --since 1h -o wide",
         "rainbowctl get execution -p flytesnacks --since 24h --by cause -o json",
         "rainbowctl get execution -A --since 7d --originScope -/production --by labels.team",

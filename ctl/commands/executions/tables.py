@@ -264,6 +264,18 @@ _REQUESTED: Columns = {
 }
 
 
+#: Those that wait for their start, where any do.
+_WAITING: Columns = {
+    "WAITING": lambda group: str((group.get("waiting") or {}).get("count", 0)),
+    "LONGEST WAIT": lambda group: _wait(group, "longest_seconds"),
+    "MEDIAN WAIT": lambda group: _wait(group, "median_seconds"),
+}
+
+
+def _wait(group: Document, name: str) -> str:
+    return format_duration(group["waiting"][name]) if group.get("waiting") else ""
+
+
 def _bytes(number: int) -> str:
     """A number of bytes in the largest unit that has it exactly with one decimal: `1.5Gi`, `2000Mi`."""
     for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
@@ -288,6 +300,7 @@ def show_counts(session: Session, answer: Document) -> None:
         **{_group_header(word): _group_value(index) for index, word in enumerate(by.split(","))},
         "COUNT": "count",
         **(_REQUESTED if any("requested" in group for group in answer["counts"]) else {}),
+        **(_WAITING if any("waiting" in group for group in answer["counts"]) else {}),
         "NEXT ATTEMPT": Time(_next_attempt, is_due=True),
     }
     names = (f"{by}/{','.join(group_values(group))}" for group in answer["counts"])

@@ -6,7 +6,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import NotFound
 from ctl.commands.fleet.definitions import FleetNoun
 from ctl.commands.fleet.members import DESCRIPTION, commands
-from ctl.commands.users.users import COLUMNS, DELETE_HELP, FIELDS, WIDE_COLUMNS, set_description, tell_tokens
+from ctl.commands.users.users import COLUMNS, DELETE_HELP, FIELDS, IDLE, WIDE_COLUMNS, set_description, tell_tokens
 
 
 def _check(user: Document) -> None:
@@ -25,6 +25,7 @@ get_service_account, create_service_account, update_service_account, delete_serv
         columns={name: column for name, column in COLUMNS.items() if name != "TYPE"},
         wide_columns=WIDE_COLUMNS,
         fields=FIELDS,
+        filters=(IDLE,),
         parameters=(DESCRIPTION,),
         set=set_description,
         fixed={"service_account": True},

@@ -28,9 +28,11 @@ from ctl.client.nouns import USER
 from ctl.client.scopes import KEYS
 from ctl.commands.fleet.tokens import check_writable, deliver_token, revoke_token
 
-_GET_HELP = """Show the tokens of a user, newest first; never their secrets.
+_GET_HELP = """Show the tokens of a user, newest first, or without USER those of all users that you may see; never
+their secrets.
 
 A token is live, expiring (it ends at a time), expired or revoked. When it was used last is known to the minute.
+--unused 90d selects those that are neither revoked nor expired, were not used for so long, and are older.
 """
 _CREATE_HELP = """Make a token of a user, by which the admin knows who calls.
 
@@ -50,26 +52,44 @@ Asks for confirmation on a terminal.
 _PERMISSION_HELP = "Good only for this, such as executions.create. Repeatable."
 _CLUSTER_HELP = "Its executions may use this cluster, and no others. Repeatable."
 _CLUSTER_GROUP_HELP = "Its executions may use the clusters of this group. Repeatable."
-_TOKEN_FIELDS = ("prefix", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+_TOKEN_FIELDS = ("user", "prefix", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 _LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS}, ahead=("expires_at",))
 _USER = Argument("user", explanation="Name of the user.", shell_complete=definition_completer(USER))
 
 
 @command(
     help=_GET_HELP,
-    params=[_USER, *_LISTING.options()],
-    examples=["rainbowctl get user-token ada", "rainbowctl get user-tokens ada -o json"],
+    params=[
+        Argument(
+            "user",
+            required=False,
+            metavar="[USER]",
+            explanation="Name of the user; all of them without it.",
+            shell_complete=definition_completer(USER),
+        ),
+        text_option("unused", metavar="DURATION", help="Without USER: only good ones that were not used for so long."),
+        *_LISTING.options(),
+    ],
+    examples=[
+        "rainbowctl get user-token ada",
+        "rainbowctl get user-token --unused 90d",
+        "rainbowctl get user-tokens -o json",
+    ],
 )
-def get_user_token(session: Session, user: str, **flags: Any) -> None:
-    tokens = choose_rows(session, _read(session, user), flags, _LISTING, "token", where=f"of user {user}", by="state")
+def get_user_token(session: Session, user: str | None, unused: str | None, **flags: Any) -> None:
+    if user is not None and unused is not None:
+        raise InvalidInput("--unused chooses among the tokens of all users: leave out the user, or --unused.")
+    where = "" if user is None else f"of user {user}"
+    tokens = choose_rows(session, _read(session, user, unused), flags, _LISTING, "token", where=where, by="state")
     empty = f"User {user} has no tokens: `rainbowctl create user-token {user} NAME` makes one."
-    if typed_choice(flags):
+    if user is None or typed_choice(flags):
         empty = "No tokens match."
     session.printer.show(
-        (f"user-token/{user}/{token['prefix']}" for token in tokens),
+        (f"user-token/{user or token['user']}/{token['prefix']}" for token in tokens),
         tokens,
         tokens,
         {
+            **({"USER": "user"} if user is None else {}),
             "PREFIX": "prefix",
             "NAME": "name",
             "STATE": "state",
@@ -93,9 +113,12 @@ def describe_narrowing(token: Document) -> str:
     return ", ".join(f"{noun} {name}" for noun in parts for name in names[noun])
 
 
-def _read(session: Session, user: str) -> Iterator[Document]:
-    """The tokens of a user, asked for once the flags are checked."""
-    yield from session.client.user_tokens(user)
+def _read(session: Session, user: str | None, unused: str | None) -> Iterator[Document]:
+    """The tokens of a user, or of all, asked for once the flags are checked."""
+    if user is None:
+        yield from session.client.all_user_tokens(unused=unused)
+    else:
+        yield from session.client.user_tokens(user)
 
 
 @command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ctl.cli.options import text_option
 from ctl.cli.output import Columns, Field, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -26,9 +27,16 @@ def type_of(user: Document) -> str:
 
 
 COLUMNS: Columns = {"NAME": "name", "TYPE": type_of, "CREATED": Time("created_at"), "DESCRIPTION": "description"}
-WIDE_COLUMNS: Columns = {"UPDATED": Time("updated_at"), "VERSION": "version"}
+WIDE_COLUMNS: Columns = {"LAST SEEN": Time("last_seen_at"), "UPDATED": Time("updated_at"), "VERSION": "version"}
 #: That lists can be selected and sorted by.
-FIELDS: Mapping[str, Field] = {field: field for field in ("name", "service_account", "description", "version")}
+FIELDS: Mapping[str, Field] = {
+    field: field for field in ("name", "service_account", "description", "version", "created_at", "last_seen_at")
+}
+IDLE = text_option(
+    "idle",
+    metavar="DURATION",
+    help="Only those of whom no token was used for so long, such as 90d, and who are older; -o wide says when.",
+)
 
 
 def set_description(definition: Document, flags: Mapping[str, Any]) -> Document:
@@ -54,13 +62,18 @@ get_user, create_user, update_user, delete_user = commands(
         columns=COLUMNS,
         wide_columns=WIDE_COLUMNS,
         fields=FIELDS,
+        filters=(IDLE,),
         parameters=(DESCRIPTION,),
         set=set_description,
         is_fleet=False,
         delete_help=DELETE_HELP.format(nouns="users"),
         after_create=tell_tokens,
         examples={
-            "get": ["rainbowctl get user", "rainbowctl get user ada -o yaml", "rainbowctl get users -o wide"],
+            "get": [
+                "rainbowctl get user",
+                "rainbowctl get user ada -o yaml",
+                "rainbowctl get users --idle 90d -o wide",
+            ],
             "create": [
                 "rainbowctl create user ada --description 'Runs the examples.'",
                 "printf 'name: ada@example.org\\n' | rainbowctl create user --file - --dryRun",

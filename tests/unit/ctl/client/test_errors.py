@@ -23,6 +23,11 @@ def test_a_detail_the_message_tells_already_is_not_told_again() -> None:
     assert error.lines() == ["Project 'x' is archived."]
 
 
+def test_the_only_detail_is_told_where_the_message_does_not_have_it() -> None:
+    error = InvalidRequest("Project 'x' cannot be used.", details=[{"field": "project", "reason": "is archived."}])
+    assert error.lines() == ["Project 'x' cannot be used.", "  project: is archived."]
+
+
 def test_details_are_told_one_to_a_line_with_the_closest_words() -> None:
     details: list[dict[str, Any]] = [
         {"field": "a", "reason": "is bad"},
