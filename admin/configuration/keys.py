@@ -120,7 +120,7 @@ class ByDomain(Leaf):
 #: The fields of a cluster's definition, in the spelling of the file and each set as a whole.
 _CLUSTER: dict[str, Field] = {
     "name": ENTITY_NAME,
-    **DEFINITIONS[FleetKind.CLUSTER].fields,
+    **{names.camel(name): field for name, field in DEFINITIONS[FleetKind.CLUSTER].fields.items()},
     "auth": Record(fields={names.camel(name): field for name, field in CLUSTER_AUTH.fields.items()}),
     "capacity": Record(fields=CLUSTER_RESOURCES.fields),
 }

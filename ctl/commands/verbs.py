@@ -283,6 +283,17 @@ accept = NounGroup(
     examples=["rainbowctl accept clock"],
 )
 
+render = NounGroup(
+    "render",
+    help="Show what templates make of settings.",
+    entries={
+        "cluster-resources": Entry(
+            summary="The Kubernetes objects of a project and domain", place="cluster_resources.render"
+        )
+    },
+    examples=["rainbowctl render cluster-resources -p flyteexamples -d development"],
+)
+
 wait = NounGroup(
     "wait",
     help="Wait for a condition.",

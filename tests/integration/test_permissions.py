@@ -59,6 +59,7 @@ ROWS: dict[str, tuple[str, str]] = {
         (OWN, ""),
     ),
     "list_quota_usage": (OWN, WHERE),
+    "render_cluster_resources": (OWN, WHERE),
     "list_token_pools": (ANYWHERE, ""),
     "get_token_pool": (ANYWHERE, ""),
     "explain_token_pool": (ANYWHERE, ""),

@@ -43,8 +43,29 @@ class Rendering:
     scope: Scope
     namespace: str
     values: Mapping[str, Value]
+    templates: TemplateSet
+    absent: Mapping[str, str]  #: why configured variables have no value
+    name_problem: str | None  #: what is wrong with the namespace's name
     objects: tuple[RenderedObject, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def shown_objects(self) -> tuple[RenderedObject, ...]:
+        """The objects as they may be shown: without the values that come from the environment or files."""
+        if not any(value.source for value in self.values.values()) or self.problems:
+            return self.objects
+        texts = {name: value.shown for name, value in self.values.items()}
+        return tuple(entry for template in self.templates.templates for entry in _objects(Filling(template, texts)))
+
+    def is_made_of(
+        self, templates: TemplateSet, values: Mapping[str, Value], absent: Mapping[str, str], name_problem: str | None
+    ) -> bool:
+        """Whether it would be the same if it were made again; where each value comes from counts too."""
+        return self.templates is templates and (self.values, self.absent, self.name_problem) == (
+            values,
+            absent,
+            name_problem,
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -63,8 +84,7 @@ def render(
     absent: Mapping[str, str],
     name_problem: str | None = None,
 ) -> Rendering:
-    """The objects of a namespace; `absent` says why configured variables have no value, `name_problem` what is wrong
-    with the namespace's name."""
+    """The objects of a namespace."""
     problems = [*templates.problems]
     if name_problem:
         problems.append(name_problem)
@@ -72,9 +92,7 @@ def render(
     texts = {name: value.text for name, value in values.items()}
     for template in templates.templates:
         filling = Filling(template, texts)
-        for document, tree in filling.documents():
-            used = tuple(sorted(name for name in document.variables if name in values))
-            objects.append(RenderedObject(file=template.file, line=document.line, document=tree, variables=used))
+        objects += _objects(filling)
         problems += [*filling.problems, *_missing(template, filling.missing, absent)]
     if not problems:
         problems += _object_problems(objects, namespace)
@@ -82,9 +100,18 @@ def render(
         scope=scope,
         namespace=namespace,
         values=values,
+        templates=templates,
+        absent=absent,
+        name_problem=name_problem,
         objects=() if problems else tuple(objects),
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _objects(filling: Filling) -> Iterator[RenderedObject]:
+    for document, tree in filling.documents():
+        used = tuple(sorted(name for name in document.variables if name in filling.values))
+        yield RenderedObject(file=filling.template.file, line=document.line, document=tree, variables=used)
 
 
 def _missing(template: Template, missing: list[tuple[int, str]], absent: Mapping[str, str]) -> Iterator[str]:
