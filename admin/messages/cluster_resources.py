@@ -8,10 +8,11 @@ from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.cluster_resources.rendering import RenderedObject
+from admin.core.cluster_resources.states import ObjectState
 from admin.core.cluster_resources.values import Value
-from admin.messages.requests import NAME, SCOPE_KEY, RequestSchema
-from admin.messages.shared import Answer, Json, OriginAnswer
-from admin.services.cluster_resources import RenderedNamespace
+from admin.messages.requests import NAME, SCOPE_KEY, Flag, RequestSchema
+from admin.messages.shared import Answer, Json, OriginAnswer, Time, one_of
+from admin.services.cluster_resources import ClusterNamespace, NamespaceStates, RenderedNamespace
 
 
 class NamespaceQuery(RequestSchema):
@@ -20,6 +21,99 @@ class NamespaceQuery(RequestSchema):
     project = fields.String(required=True, validate=SCOPE_KEY)
     domain = fields.String(required=True, validate=SCOPE_KEY)
     cluster = fields.String(validate=NAME, metadata={"description": "Whose agent makes it."})
+
+
+class NamespacesQuery(RequestSchema):
+    """Which namespaces are listed."""
+
+    project = fields.String(validate=SCOPE_KEY)
+    domain = fields.String(validate=SCOPE_KEY)
+    cluster = fields.String(validate=NAME, metadata={"description": "Whose agent makes them."})
+    failing = Flag(load_default=False, metadata={"description": "Only those where something is wrong or missing."})
+
+
+class ObjectStateAnswer(Answer):
+    """What became of an object."""
+
+    object: str
+    state: Annotated[str, one_of(*(state.value for state in ObjectState))]
+    message: Annotated[str | None, Meta(description="In the API server's words.")] = None
+
+
+class ClusterNamespaceAnswer(Answer):
+    """What became of a namespace on one cluster."""
+
+    cluster: str
+    state: Annotated[
+        str,
+        one_of("pending", *(state.value for state in ObjectState)),
+        Meta(description="That of the object which is worst off; pending until what is rendered now was applied."),
+    ]
+    exists: Annotated[bool, Meta(description="Whether the namespace is there.")]
+    reported_at: Time | None = None
+    objects: list[ObjectStateAnswer]
+
+    @classmethod
+    def from_cluster(cls, entry: ClusterNamespace) -> ClusterNamespaceAnswer:
+        report = entry.report
+        return cls(
+            cluster=entry.cluster,
+            state=entry.state,
+            exists=report is not None and report.exists,
+            reported_at=None if report is None else report.reported_at,
+            objects=[
+                ObjectStateAnswer(object=found.object, state=found.state.value, message=found.message or None)
+                for found in (report.objects if report else ())
+            ],
+        )
+
+
+class NamespaceStateAnswer(Answer):
+    """A namespace, and what became of it on each cluster."""
+
+    project: str
+    domain: str
+    namespace: str
+    problems: Annotated[list[str], Meta(description="Why nothing is made of it now.")]
+    clusters: list[ClusterNamespaceAnswer]
+
+
+class NamespaceEventAnswer(Answer):
+    """What became of an object, and when."""
+
+    at: Time
+    cluster: str
+    namespace: str
+    object: str
+    state: str
+    message: str
+
+
+class NamespaceStatesAnswer(Answer):
+    """Namespaces, and what happened to their objects."""
+
+    namespaces: Annotated[list[NamespaceStateAnswer], Meta(description="At most 1000.")]
+    count: Annotated[int, Meta(description="How many there are in all.")]
+    events: Annotated[
+        list[NamespaceEventAnswer], Meta(description="Of one project and domain, newest first, at most 100.")
+    ]
+
+    @classmethod
+    def from_states(cls, states: NamespaceStates) -> NamespaceStatesAnswer:
+        return cls(
+            namespaces=[
+                NamespaceStateAnswer(
+                    project=state.scope.project,
+                    domain=state.scope.domain,
+                    namespace=state.namespace,
+                    problems=list(state.problems),
+                    clusters=[ClusterNamespaceAnswer.from_cluster(entry) for entry in state.clusters],
+                )
+                for state in states.namespaces
+            ],
+            count=states.count,
+            events=[NamespaceEventAnswer.from_attributes(event) for event in states.events],
+        )
 
 
 class VariableAnswer(Answer):

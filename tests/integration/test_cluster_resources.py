@@ -8,9 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from tests.conftest import MakeApp
-from tests.support.placing import get, ok, put_attribute, refused
+from tests.support.agents import PlayedAgent, played_agent
+from tests.support.placing import get, ok, put_attribute, put_cluster, refused
 
 EXAMPLES = {"project": "flyteexamples", "domain": "development"}
 CRA = {"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}}
@@ -120,3 +122,64 @@ def test_two_scopes_of_one_namespace_and_names_too_long_are_refused(make_app: Ma
     assert "is also that of a/b-c" in rendering(api, "a-b", "c")["problems"][0]
     assert rendering(api, "a", "c")["problems"] == []
     assert "has 64 characters, and Kubernetes takes 63" in rendering(api, "p" * 62, "c")["problems"][0]
+
+
+HERE = "flyteexamples-development"
+
+
+def report(state: str, message: str = "", digest: str = "") -> dict[str, Any]:
+    entry = {"object": "ResourceQuota/project-quota", "state": state, "message": message}
+    return {**EXAMPLES, "namespace": HERE, "digest": digest, "exists": True, "objects": [entry]}
+
+
+def exchanged(agent: PlayedAgent, body: dict[str, Any]) -> TestResponse:
+    headers = {"Authorization": f"Bearer {agent.token}"}
+    return agent.client.post(f"/api/v1/clusters/{agent.cluster}/cluster_resources", json=body, headers=headers)
+
+
+def test_an_agent_fetches_what_changed_and_reports_what_became_of_it(make_app: MakeApp) -> None:
+    app = make_app(cluster_resources=DEFAULTS)
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s")
+    put_cluster(api, "k8s", cluster_resources=True)
+
+    def exchange(**body: Any) -> Any:
+        return ok(exchanged(agent, body))
+
+    first = exchange()
+    assert first["enabled"]
+    assert (first["namespaces"], first["more"], first["may_prune"]) == ([], False, True)
+    everything = exchange(known={"other-development": "x"})
+    assert everything["gone"] == ["other-development"]
+    known = {entry["namespace"]: entry["digest"] for entry in everything["namespaces"]}
+    assert HERE in known
+    assert exchange(known=known)["namespaces"] == []
+    put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
+    changed = exchange(digest=everything["digest"], known=known)
+    (entry,) = changed["namespaces"]
+    quota = next(document for document in entry["objects"] if document["kind"] == "ResourceQuota")
+    assert quota["spec"]["hard"] == {"limits.cpu": "1000", "limits.memory": "5Ti"}
+    assert changed["installation"] == first["installation"] != ""
+
+    (listed,) = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")["namespaces"]
+    assert listed["clusters"] == [{"cluster": "k8s", "state": "pending", "exists": False, "objects": []}]
+    exchange(reports=[report("failed", "exceeded quota", entry["digest"])])
+    exchange(reports=[report("failed", "exceeded quota", entry["digest"])])
+    exchange(reports=[report("applied", "", entry["digest"])])
+    exchange(reports=[report("repaired", "others had changed it", entry["digest"])])
+    exchange(reports=[report("applied", "", entry["digest"])])
+    shown = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")
+    (found,) = shown["namespaces"][0]["clusters"]
+    assert (found["state"], found["exists"]) == ("applied", True)
+    assert [event["state"] for event in shown["events"]] == ["repaired", "applied", "failed"]
+    assert HERE not in [entry["namespace"] for entry in get(api, "cluster_resources?failing=true")["namespaces"]]
+    assert get(api, "cluster_resources?project=flyteexamples")["count"] == 3
+
+
+def test_an_agent_of_a_cluster_without_namespaces_is_told_so(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    plain = played_agent(api, context, "plain")
+    assert ok(exchanged(plain, {}))["enabled"] is False
+    wrong = exchanged(plain, {"reports": [report("broken")]})
+    assert "is not one of applied" in str(refused(wrong, 400, "invalid_request"))

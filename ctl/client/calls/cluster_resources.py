@@ -20,3 +20,16 @@ class ClusterResourceCalls(Calls):
         query = non_empty({"project": project, "domain": domain, "cluster": cluster})
         with self._newer_path(_REMEDY):
             return self._read("cluster_resources/rendering", query, holding="objects")
+
+    def cluster_resources(
+        self,
+        project: str | None = None,
+        domain: str | None = None,
+        cluster: str | None = None,
+        *,
+        failing: bool = False,
+    ) -> Document:
+        """The `namespaces` with what became of them on each cluster, and of one project and domain the `events`."""
+        query = non_empty({"project": project, "domain": domain, "cluster": cluster, "failing": failing or None})
+        with self._newer_path(_REMEDY):
+            return self._read("cluster_resources", query, holding="namespaces")
