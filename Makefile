@@ -16,7 +16,7 @@ RUN_PORT := 8088
 # Faults, races and hostile input take half as long as all other tests together, and have a target of their own.
 TESTS := tests/unit tests/integration tests/acceptance
 
-.PHONY: help setup run test pytest test-robustness test-large check facts docs bench bench-large clean
+.PHONY: help setup run test pytest test-robustness test-kubernetes test-large check facts docs bench bench-large clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -30,15 +30,15 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(VENV)/bin/python setup.cfg pyproject.toml
-	$(PIP_INSTALL) '.[postgres,redis]' $(SAY_STEPS)
+	$(PIP_INSTALL) '.[postgres,redis,kubernetes]' $(SAY_STEPS)
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(PIP_INSTALL) '.[postgres,redis,dev]' $(SAY_STEPS)
+	$(PIP_INSTALL) '.[postgres,redis,kubernetes,dev]' $(SAY_STEPS)
 	@touch $@
 
 $(INSTALLED_BENCH): $(INSTALLED_DEV)
-	$(PIP_INSTALL) '.[postgres,redis,dev,bench]' $(SAY_STEPS)
+	$(PIP_INSTALL) '.[postgres,redis,kubernetes,dev,bench]' $(SAY_STEPS)
 	@touch $@
 
 setup: $(INSTALLED_DEV) ## Install everything for development into .venv
@@ -53,7 +53,7 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/codespell
 
 # Tests start many processes, which need not compile again; and many of them wait, so that four keep two cores busy.
-test test-robustness test-large: export PYTHONDONTWRITEBYTECODE :=
+test test-robustness test-kubernetes test-large: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, and check beside them
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
@@ -64,6 +64,11 @@ pytest: $(INSTALLED_DEV)
 test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, generated and hostile input
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 4 --dist worksteal tests/robustness
+
+test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run the tests that need one
+	@tests/kubernetes/build-server >/dev/null
+	@[ "$$(id -u)" != 0 ] || tests/kubernetes/fetch-node >/dev/null
+	$(BIN)/pytest tests/kubernetes
 
 test-large: $(INSTALLED_DEV) ## Run the tests that the others run reduced at their full size
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers

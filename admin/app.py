@@ -16,6 +16,7 @@ from admin.api import (
     audit,
     changes,
     cluster_groups,
+    cluster_resources,
     descriptions,
     effective,
     executions,
@@ -55,6 +56,7 @@ from admin.services.audit_queue import AuditFile, AuditQueue
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.rates import RateLimiter
+from admin.services.rendering_cache import RenderingCache
 from admin.services.state import StateSummary
 from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
@@ -93,6 +95,7 @@ _OPERATIONS = (
     user_groups.operations,
     grants.operations,
     cluster_groups.operations,
+    cluster_resources.operations,
     descriptions.operations,
     use_grants.operations,
     token_pools.operations,
@@ -199,6 +202,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         changes=GroupCommit(commit_changes, _MOST_CHANGES, database.write_lock),
         write_probe=WriteProbe(database),
         tokens=_tokens(settings.resource_manager, database),
+        rendering_cache=RenderingCache(settings.cluster_resources),
         clock=database.clock,
         audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
         machines=Machines(find_backend(settings.graph_backend)()),

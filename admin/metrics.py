@@ -85,6 +85,11 @@ queue_seconds = Histogram(
     _PLACE,
     buckets=(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
 )
+namespace_objects_total = Counter(
+    "rainbow_cluster_resource_objects_total",
+    "Objects of namespaces that agents reported in another state than before.",
+    ["cluster", "state"],
+)
 pruned_total = Counter("rainbow_pruned_rows_total", "Rows of what was over for long enough, deleted.", ["table"])
 judgement_pauses_total = Counter(
     "rainbow_judgement_pauses_total", "Times that nothing was judged by time for one lease, and why.", ["reason"]
@@ -259,6 +264,12 @@ def count_write(change: RowChange, *, dry_run: bool) -> None:
     """Count one written row."""
     outcome = "dry_run" if dry_run else "changed" if change.is_real else "unchanged"
     _written(change.kind, change.scope.level, outcome).inc()
+
+
+def count_objects(cluster: str, states: Iterable[str]) -> None:
+    """Count objects of namespaces that are in another state than before."""
+    for state in states:
+        namespace_objects_total.labels(cluster, state).inc()
 
 
 class PoolCounts(NamedTuple):

@@ -91,7 +91,7 @@ Examples:
 The configuration file, each key with an example:
   endpoint: https://rainbow.example.org    URL of the admin
   cluster: alpha                           the name this cluster registered with
-  engine: local                            local, slurm, or one that an installed package provides
+  engine: local                            kubernetes, local, slurm, or one that an installed package provides
   engineOptions: {ignoreImage: true}       options of the engine; unknown ones are refused
   stateDirectory: /var/lib/rainbow-agent   used by one agent only, on a disk that survives a reboot
   tokenFile: /etc/rainbow/alpha.token      written by `rainbow-agent register`
@@ -114,6 +114,13 @@ Options of the engine local:
   logLimitBytes: 67108864      what is kept of each stream of a job: its beginning, and three times as much of its end
 
 \b
+Options of the engine kubernetes, the most used of them (all are in docs/engines/kubernetes.md):
+  kubeconfig, context          instead of KUBECONFIG, the service account of a pod, or ~/.kube/config
+  namespace: "{{ project }}-{{ domain }}"   where Jobs are created
+  image                        of jobs that name none
+  queues: {gold: {priorityClass: gold}}     what the queue of an execution means here
+
+\b
 Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.
 
 \b
@@ -125,7 +132,7 @@ cluster; 2 for a wrong command line.
 @click.option(
     "--engine",
     metavar="NAME",
-    help="Engine: local, slurm, or one that an installed package provides.",
+    help="Engine: kubernetes, local, slurm, or one that an installed package provides.",
 )
 @click.option(
     *("--run-as", "runAs"), envvar="RAINBOW_RUN_AS", metavar="USER", help="User that jobs run as; see docs/agents.md."
@@ -199,11 +206,54 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     sys.exit(status)
 
 
+@main.command(
+    epilog="""
+\b
+Examples:
+  rainbow-agent janitor --cluster alpha
+  rainbow-agent janitor --config /etc/rainbow/agent.yaml
+""",
+)
+@click.option("--cluster", envvar="RAINBOW_CLUSTER", metavar="NAME", help="Name of the cluster.")
+@click.option(
+    *("-c", "--config", "file"), envvar="RAINBOW_AGENT_CONFIG", metavar="FILE", help="The agent's configuration file."
+)
+def janitor(file: str | None, cluster: str | None) -> None:
+    """End the Jobs of a Kubernetes cluster whose agent is gone.
+
+    Executions of on_lost: fail or retry must end when their lease is over, agent or no agent. Their agent renews a
+    Lease object for them; the janitor, a process of its own, ends their Jobs when that was not renewed for its
+    duration. The engine `kubernetes` takes such executions only while a janitor runs.
+
+    It reads engineOptions of the agent's configuration, talks to the Kubernetes API alone, and runs until SIGTERM.
+    """
+    import signal
+    import threading
+
+    from agent.engines.base import EngineError
+    from agent.status import StatusLine, log_to
+
+    config = _config(file, cluster=cluster)
+    log_to(StatusLine(sys.stderr), quiet=False)
+    is_over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: is_over.set())
+    try:
+        from agent.engines.kubernetes.janitor import Janitor
+
+        Janitor({"cluster": config.cluster, **config.engine_options}).run(is_over.is_set)
+    except ImportError as error:
+        _fail(f"the janitor needs the extra kubernetes (pip install 'rainbow[kubernetes]'): {error}")
+    except EngineError as error:
+        _fail(str(error))
+
+
 def _check_user(config: Config) -> None:
     """Keep an agent of root's from running jobs as root unless it is told to."""
     from agent.engines.base import BUILT_IN
 
-    if os.geteuid() == 0 and config.engine in BUILT_IN and not config.run_as:
+    is_of_machine = config.engine in BUILT_IN and config.engine != "kubernetes"  # whose jobs are other users' pods
+    if os.geteuid() == 0 and is_of_machine and not config.run_as:
         _fail(
             "runAs: the agent runs as root, and so would every job: start it as the user that jobs are to run as, name "
             "that user with --run-as USER (engine local only), or say --run-as root if that is what you want"
@@ -215,7 +265,10 @@ def _engine(config: Config, directory: Path) -> Engine:
 
     options = {**config.engine_options, **({"runAs": config.run_as} if config.run_as else {})}
     try:
-        return find_engine(config.engine)(options, directory)
+        factory = find_engine(config.engine)
+        if "cluster" in getattr(factory, "defaults", ()):
+            options = {"cluster": config.cluster, **options}
+        return factory(options, directory)
     except EngineError as error:
         _fail(str(error))
 

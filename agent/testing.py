@@ -363,7 +363,7 @@ class _Check:
         self.engine.forget(handle)
 
     def output_files(self) -> None:
-        handle = self._submit("touch", "touch", "result")
+        handle = self._submit("touch", "touch", "result", outputs=("result", "absent"))
         self._wait(handle, lambda state: state.phase.finished)
         output = self.engine.read_output(handle, "result", 10)
         assert output == (b"", 0, False), f"read_output() of an empty file returns {output}"
@@ -409,9 +409,11 @@ class _Check:
         assert is_ended, f"a job whose lease was over ended {_describe(state)}, not {CLUSTER_LOST}"
         self.engine.forget(handle)
 
-    def _submit(self, name: str, *command: str, lease_seconds: float | None = None) -> Handle:
+    def _submit(
+        self, name: str, *command: str, lease_seconds: float | None = None, outputs: Sequence[str] = ()
+    ) -> Handle:
         """Submit a job as the agent does, and look it up as a restarted agent would."""
-        task = self._task(name, *command, lease_seconds=lease_seconds)
+        task = self._task(name, *command, lease_seconds=lease_seconds, outputs=outputs)
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         assert self.engine.find(task.key) is None, f"find() returns a job of the key {task.key} before it was submitted"
         handle = self.engine.submit(task)
@@ -430,9 +432,9 @@ class _Check:
             assert self.clock.steady() < deadline, f"{handle.key} is {state} after {self.seconds:g} s"
             self.clock.sleep(0.05)
 
-    def _task(self, name: str, *command: str, lease_seconds: float | None = None) -> Task:
+    def _task(self, name: str, *command: str, lease_seconds: float | None = None, outputs: Sequence[str] = ()) -> Task:
         key = self._key(name)
-        job = {"command": list(command)}
+        job = {"command": list(command), **({"outputs": list(outputs)} if outputs else {})}
         return Task(key=key, job=job, directory=self.directory / key, lease_seconds=lease_seconds)
 
     def _key(self, name: str) -> str:

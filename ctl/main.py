@@ -58,6 +58,7 @@ def root() -> Group:
             "redecide": Entry(
                 summary="Decide waiting executions again, with current settings", place="placement.redecide"
             ),
+            "render": Entry(summary="Show the Kubernetes objects of a project and domain", place="verbs"),
             "wait": Entry(summary="Wait for an execution", place="verbs"),
             "logs": Entry(summary="Show the output of an execution", place="executions.logs"),
             "run-with-token": Entry(

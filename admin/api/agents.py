@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from flask import Response, current_app, request
+from msgspec import UNSET
 
 from admin.api.current import caller, context, origin
 from admin.api.operations import Operations, respond
 from admin.core.permissions import OPEN, OWN_AGENT
 from admin.messages.agents import SyncAnswer, SyncBody
+from admin.messages.namespace_exchanges import NamespacesAnswer, NamespacesBody
 from admin.messages.requests import Fields
 from admin.messages.tokens import (
     IssuedAnswer,
@@ -18,6 +20,7 @@ from admin.messages.tokens import (
     TokensAnswer,
 )
 from admin.services import agents, audit
+from admin.services.namespace_exchanges import exchange_namespaces
 from admin.services.syncs import sync
 from admin.services.tokens import Issued
 from admin.services.wrong_attempts import FailureLimiter
@@ -78,6 +81,23 @@ def revoke_cluster_token(name: str, prefix: str) -> RevokedAnswer:
     if is_changed:
         audit.note_token_revoked(context(), origin(), caller().identity, audit.cluster_token(name, prefix))
     return RevokedAnswer(prefix=prefix, changed=is_changed)
+
+
+@operations.add(
+    "POST",
+    "/clusters/<name>/cluster_resources",
+    body=NamespacesBody,
+    errors=(403,),
+    permission=OWN_AGENT,
+    for_agents=True,
+    most_bytes=MOST_BYTES,
+)
+def exchange_cluster_resources(name: str, body: NamespacesBody) -> NamespacesAnswer:
+    """An agent reports of the namespaces that it makes, and gets what has changed."""
+    caller().check_agent_of(name)
+    known = None if body.known is UNSET else body.known
+    reports = [report.report() for report in body.reports]
+    return NamespacesAnswer.from_exchange(exchange_namespaces(context(), name, body.digest, known, reports))
 
 
 @operations.add(

@@ -10,6 +10,7 @@ from sqlalchemy.exc import ArgumentError
 
 from admin.configuration.graph_backends import backend_problems
 from admin.configuration.pools import pool_problems
+from admin.core.cluster_resources.namespaces import NamespacePattern
 from admin.core.fleet.documents import member_problems
 from admin.core.hosts import is_safe_url
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
@@ -36,6 +37,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_openid_problems(document["openid"]),
             *backend_problems(document["placement"]["graphBackend"]),
             *_resource_manager_problems(document["resourcemanager"], document["agents"]["leaseSeconds"]),
+            *_namespace_problems(document["namespace_mapping"]["template"]),
         ]
     )
 
@@ -146,6 +148,12 @@ def _openid_problems(openid: Mapping[str, Any]) -> Iterator[Problem]:
     if "audience" not in openid:
         reason = "is missing: name the audience that the provider puts into tokens for this admin."
         yield Problem(field="openid.audience", reason=reason)
+
+
+def _namespace_problems(pattern: str) -> Iterator[Problem]:
+    problem = NamespacePattern(pattern).problem()
+    if problem:
+        yield Problem(field="namespace_mapping.template", reason=problem)
 
 
 #: The port of Redis, where none is given.

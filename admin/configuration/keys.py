@@ -12,6 +12,7 @@ from typing import Any
 
 from admin.configuration.pools import POOL_SETTINGS
 from admin.core import names
+from admin.core.cluster_resources.namespaces import DEFAULT_PATTERN
 from admin.core.fields.branches import MapOf, Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import (
@@ -75,11 +76,19 @@ class TemplateData(Leaf):
             TEMPLATE_VARIABLES.check_key(name, path, problems)
         return {name: self._text(item, (*path, name), problems) for name, item in merged.items()}
 
-    def _text(self, item: Any, path: Path, problems: list[Problem]) -> str:
+    def _text(self, item: Any, path: Path, problems: list[Problem]) -> str | dict[str, Any]:
+        """A text, or where it is to be had from: {valueFrom: {env: NAME}} or {valueFrom: {filePath: /path}}."""
         if isinstance(item, dict) and set(item) == {"value"}:
             item = item["value"]
+        if isinstance(item, dict) and set(item) == {"valueFrom"}:
+            source = item["valueFrom"]
+            is_single = isinstance(source, dict) and len(source) == 1 and set(source) <= {"env", "filePath"}
+            if is_single and all(isinstance(name, str) and name for name in source.values()):
+                return {"valueFrom": dict(source)}
+            add_problem(problems, path, "valueFrom takes one of env: NAME and filePath: /path.")
+            return ""
         if isinstance(item, bool) or not isinstance(item, str | int | float):
-            reason = "is not text: write name: text, or name: {value: text}; valueFrom is not supported."
+            reason = "is not text: write name: text, name: {value: text}, or name: {valueFrom: {env: NAME}}."
             add_problem(problems, path, reason)
         return str(item)
 
@@ -111,7 +120,7 @@ class ByDomain(Leaf):
 #: The fields of a cluster's definition, in the spelling of the file and each set as a whole.
 _CLUSTER: dict[str, Field] = {
     "name": ENTITY_NAME,
-    **DEFINITIONS[FleetKind.CLUSTER].fields,
+    **{names.camel(name): field for name, field in DEFINITIONS[FleetKind.CLUSTER].fields.items()},
     "auth": Record(fields={names.camel(name): field for name, field in CLUSTER_AUTH.fields.items()}),
     "capacity": Record(fields=CLUSTER_RESOURCES.fields),
 }
@@ -225,10 +234,14 @@ CONFIGURATION = _section(
         ),
         "cluster_resources": _section(
             fields={
+                "templatePath": Text(),
                 "templateData": TemplateData(),
                 "customData": ListedMap(value=TemplateData()),
+                "pruneNamespaces": Boolean(default=False),
+                "refreshInterval": Duration(default="1m"),
             }
         ),
+        "namespace_mapping": _section(fields={"template": Text(max_length=255, default=DEFAULT_PATTERN)}),
         "queues": _section(
             fields={
                 "executionQueues": ListOf(

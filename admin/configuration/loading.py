@@ -11,11 +11,13 @@ from admin.configuration.checks import check_document, check_task_resources, hos
 from admin.configuration.defaults import default_document, single_values
 from admin.configuration.empty_entries import empty_problems
 from admin.configuration.environment import read_environment
+from admin.configuration.external_values import external_sources
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
 from admin.configuration.pools import pool_payloads
 from admin.configuration.settings import (
     Agents,
+    ClusterResources,
     Domain,
     Limits,
     OpenId,
@@ -27,6 +29,7 @@ from admin.configuration.settings import (
 )
 from admin.configuration.yaml_files import read_mapping
 from admin.core import names
+from admin.core.cluster_resources.namespaces import NamespacePattern
 from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
 from admin.core.fields.branches import Section
@@ -62,7 +65,7 @@ def load_settings(
         unset = {key for key, value in key_values(CONFIGURATION, document) if value is None}
         given = key_values(CONFIGURATION, checked)
         sources |= {key: source for key, value in given if value is not None or key in unset}
-    return _build_settings(document, sources)
+    return _build_settings(document, sources, environment or {})
 
 
 def _read(layer: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +103,9 @@ def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) 
     return joined
 
 
-def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
+def _build_settings(
+    document: Mapping[str, Any], sources: Mapping[str, str], environment: Mapping[str, str]
+) -> Settings:
     check_document(document)
     kinds = registry(document.get("kinds", {}))
     platform = platform_values(document)
@@ -132,6 +137,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
             give_up_seconds=float(parse_age(agents.pop("giveUpAfter"))),
             **_snake_case(agents),
         ),
+        cluster_resources=_cluster_resources(document, environment),
         roles=all_roles(document.get("roles", {})),
         is_cluster_use_closed=document["placement"]["clusterUse"] == "closed",
         graph_backend=document["placement"]["graphBackend"],
@@ -144,6 +150,18 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         audit_file=document.get("audit", {}).get("file"),
         document=document,
         sources=sources,
+    )
+
+
+def _cluster_resources(document: Mapping[str, Any], environment: Mapping[str, str]) -> ClusterResources:
+    section = document["cluster_resources"]
+    path = section.get("templatePath")
+    return ClusterResources(
+        template_path=str(Path(os.path.expandvars(path)).absolute()) if path else None,
+        namespaces=NamespacePattern(document["namespace_mapping"]["template"]),
+        external_values=tuple(external_sources(section, environment)),
+        prune_namespaces=section["pruneNamespaces"],
+        refresh_seconds=float(parse_duration(section["refreshInterval"])),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from admin.configuration.external_values import external_source
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues, leaves
@@ -43,9 +44,13 @@ def _values(document: Mapping[str, Any]) -> Iterator[tuple[Kind, str, PlatformLe
     yield from _placement(document)
 
 
-def _template_data(domain: str, data: Mapping[str, str], key: str) -> tuple[Kind, str, PlatformLeaves]:
+def _template_data(domain: str, data: Mapping[str, Any], key: str) -> tuple[Kind, str, PlatformLeaves]:
+    """Template variables; of one that comes from elsewhere, only that is a setting which everyone may read."""
     variables: PlatformLeaves = {
-        ("attributes", name): PlatformLeaf(value=value, key=f"{key}.{name}") for name, value in data.items()
+        ("attributes", name): PlatformLeaf(
+            value=value if isinstance(value, str) else f"({external_source(value)})", key=f"{key}.{name}"
+        )
+        for name, value in data.items()
     }
     return builtin_kinds.CLUSTER_RESOURCE, domain, variables
 

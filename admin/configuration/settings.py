@@ -10,7 +10,9 @@ from typing import Any
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from admin.configuration.external_values import ExternalSource
 from admin.configuration.keys import CONFIGURATION, key_values
+from admin.core.cluster_resources.namespaces import NamespacePattern
 from admin.core.executions.launches import Rules
 from admin.core.fleet.definitions import Definition
 from admin.core.hosts import is_loopback
@@ -125,6 +127,17 @@ class Agents:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusterResources:
+    """What the namespaces of projects are made of."""
+
+    template_path: str | None  #: the directory of templates; None for the built-in ones
+    namespaces: NamespacePattern
+    external_values: tuple[ExternalSource, ...]  #: values that are read from the environment and from files
+    prune_namespaces: bool  #: whether namespaces, volume claims and secrets that are no longer rendered are deleted
+    refresh_seconds: float  #: how often agents look whether objects were changed by others
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The whole configuration, typed."""
 
@@ -147,6 +160,7 @@ class Settings:
     rules: Rules  #: of executions
     fleet: tuple[Definition, ...]  #: the clusters, pools and labels that configuration declares
     agents: Agents
+    cluster_resources: ClusterResources
     roles: Mapping[str, Role]  #: the built-in ones, and those that configuration declares
     is_cluster_use_closed: bool  #: whether clusters are only for those to whom their use is granted
     graph_backend: str  #: what keeps the graphs of described clusters, one that `graph_backends` finds

@@ -103,7 +103,7 @@ _OF_STATE = (
     *("cordoned", "cordon_reason", "draining", "drain_deadline"),
     *("last_sync_at", "agent", "agent_since", "reported_at"),
 )
-_OF_DEFINITION = ("endpoint", "auth", "description")
+_OF_DEFINITION = ("endpoint", "auth", "description", "cluster_resources")
 _OF_REPORT = ("engine", "engine_version", "plugins")
 
 
@@ -137,6 +137,9 @@ class ClusterAnswer(Answer):
     leases: int
     state: Annotated[str, one_of(*STATES)]
     cost: float | None = None
+    cluster_resources: Annotated[
+        bool | None, Meta(description="Whether its agent makes the namespaces of projects from templates.")
+    ] = None
     capacity: AmountsAnswer | None = None
     reported_free: Annotated[
         AmountsAnswer | None, Meta(description="What was free by the last report; absent before there is one.")

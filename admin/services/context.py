@@ -21,6 +21,7 @@ from admin.services.access import UNRESTRICTED, Access
 from admin.services.audit_queue import AuditQueue
 from admin.services.preparations import CreationCache
 from admin.services.rates import RateLimiter
+from admin.services.rendering_cache import RenderingCache
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
@@ -58,6 +59,7 @@ class Context:
     changes: GroupCommit[Any, Any]  #: of `ChangeRequest`s, which know the context and so cannot be known here
     write_probe: WriteProbe
     tokens: TokenBackend
+    rendering_cache: RenderingCache  #: of cluster resources
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters

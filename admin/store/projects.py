@@ -74,9 +74,12 @@ def every(connection: Connection) -> list[Project]:
     return [_project(row) for row in connection.execute(select(projects))]
 
 
-def ids(connection: Connection) -> list[str]:
-    """The ids of every project, for suggestions."""
-    return list(connection.execute(select(projects.c.id)).scalars())
+def ids(connection: Connection, state: ProjectState | None = None) -> list[str]:
+    """The ids of every project, or of those in a state."""
+    query = select(projects.c.id)
+    if state is not None:
+        query = query.where(projects.c.state == state.value)
+    return list(connection.execute(query).scalars())
 
 
 def add(connection: Connection, project: Project) -> None:

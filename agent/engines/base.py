@@ -39,7 +39,11 @@ from ctl.client.words import did_you_mean
 GROUP = "rainbow.engines"
 
 #: The engines of this package, for an agent that runs from its sources without being installed.
-BUILT_IN = {"local": "agent.engines.local:LocalEngine", "slurm": "agent.engines.slurm:SlurmEngine"}
+BUILT_IN = {
+    "kubernetes": "agent.engines.kubernetes:KubernetesEngine",
+    "local": "agent.engines.local:LocalEngine",
+    "slurm": "agent.engines.slurm:SlurmEngine",
+}
 
 
 class EngineError(Exception):

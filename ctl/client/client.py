@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from ctl.client.answers import Document
 from ctl.client.calls.attributes import AttributeCalls
+from ctl.client.calls.cluster_resources import ClusterResourceCalls
 from ctl.client.calls.descriptions import DescriptionCalls
 from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
@@ -34,6 +35,7 @@ class Client(
     TokenPoolCalls,
     FleetCalls,
     DescriptionCalls,
+    ClusterResourceCalls,
     GrantCalls,
     RegistrationCalls,
     ExecutionCalls,

@@ -158,6 +158,9 @@ get = KindGroup(
         "reconciliation": Entry(
             summary="Clusters that a restored database does not agree with yet", place="reconciliations"
         ),
+        "cluster-resources": Entry(
+            summary="Namespaces of projects, and what became of them on clusters", place="cluster_resources.get"
+        ),
         "clock": Entry(summary="The admin's clock, and whether it is trusted", place="clock"),
         "admin-config": Entry(summary="The configuration that the admin runs with", place="admin_config"),
         "execution": Entry(summary="Executions", place="executions.get"),
@@ -281,6 +284,17 @@ accept = NounGroup(
     help="Say that something is right which the admin doubts.",
     entries={"clock": Entry(summary="The admin's clock, after it has jumped", place="clock")},
     examples=["rainbowctl accept clock"],
+)
+
+render = NounGroup(
+    "render",
+    help="Show what templates make of settings.",
+    entries={
+        "cluster-resources": Entry(
+            summary="The Kubernetes objects of a project and domain", place="cluster_resources.render"
+        )
+    },
+    examples=["rainbowctl render cluster-resources -p flyteexamples -d development"],
 )
 
 wait = NounGroup(

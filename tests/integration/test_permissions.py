@@ -59,6 +59,8 @@ ROWS: dict[str, tuple[str, str]] = {
         (OWN, ""),
     ),
     "list_quota_usage": (OWN, WHERE),
+    "render_cluster_resources": (OWN, WHERE),
+    "list_cluster_resources": (OWN, WHERE),
     "list_token_pools": (ANYWHERE, ""),
     "get_token_pool": (ANYWHERE, ""),
     "explain_token_pool": (ANYWHERE, ""),
@@ -110,7 +112,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "list_all_definitions": (OTHER, ""),
     "explain_access": (OWN, f"user=ada&permission=logs.read&{WHERE}"),
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami"), (OTHER, "")),
-    **dict.fromkeys(("register_cluster", "sync_cluster"), (OTHER, "")),
+    **dict.fromkeys(("register_cluster", "sync_cluster", "exchange_cluster_resources"), (OTHER, "")),
     **dict.fromkeys(("index", "healthz", "readyz", "version", "openapi", "get_provider"), (OTHER, "")),
     "metrics": (PLATFORM, ""),
 }

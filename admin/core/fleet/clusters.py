@@ -298,6 +298,11 @@ class Cluster:
     def cost(self) -> float | None:
         return self.definition.payload.get("cost")
 
+    @property
+    def has_cluster_resources(self) -> bool:
+        """Whether its agent makes the namespaces of projects."""
+        return bool(self.definition.payload.get("cluster_resources"))
+
     @cached_property
     def properties(self) -> Mapping[str, Any]:
         """What is known of it beside its resources; its definition outranks what its agent reports."""

@@ -46,6 +46,9 @@ DEFINITIONS: Mapping[FleetKind, Section] = {
             "enabled": Boolean(description="Whether it takes part at all; true."),
             "cost": Number(minimum=0, maximum=1e12, description="Price of its work, in any unit, for `cheapest`."),
             "capacity": CLUSTER_RESOURCES,
+            "cluster_resources": Boolean(
+                description="Whether its agent makes the namespaces of projects from templates; false."
+            ),
             "properties": FreeForm(description="Anything else worth knowing."),
             "description": _DESCRIPTION,
         }

@@ -36,6 +36,7 @@ TAKEN_NOUNS = frozenset(
         "cluster",
         "cluster-description",
         "cluster-event",
+        "cluster-resources",
         "cluster-state",
         "context",
         "domain",

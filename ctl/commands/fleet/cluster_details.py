@@ -125,6 +125,7 @@ def _lines(
     yield "drains until", when(cluster.get("drain_deadline"), is_ahead=True)
     yield "labels", ", ".join(cluster.get("labels") or [])
     yield "cost", str(cluster.get("cost") if cluster.get("cost") is not None else "not set")
+    yield "namespaces", "made by its agent (clusterResources)" if cluster.get("cluster_resources") else ""
     yield "endpoint", str(cluster.get("endpoint") or "")
     yield "description", str(cluster.get("description") or "")
     version = f", version {cluster['version']}" if cluster.get("version") else ""

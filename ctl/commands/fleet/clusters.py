@@ -49,6 +49,11 @@ _PARAMETERS = [
         default=None,
         help="Whether it takes part in placement; true by default.",
     ),
+    Option(
+        ["--clusterResources/--noClusterResources", "--cluster-resources/--no-cluster-resources", "cluster_resources"],
+        default=None,
+        help="Whether its agent makes the namespaces of projects from templates; false by default.",
+    ),
     Option(["--description"], metavar="TEXT", help="For people."),
     option("authType", metavar="TYPE", help="How engines and consoles authenticate."),
     option("tokenPath", parameter="auth_token_path", metavar="PATH", help="Path of their token."),
@@ -65,6 +70,7 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
         auth = with_text(auth, key, flags[f"auth_{key}"])
     changed = with_text(changed, "auth", auth if auth or "auth" in changed else None)
     changed = with_text(changed, "enabled", flags["enabled"])
+    changed = with_text(changed, "cluster_resources", flags["cluster_resources"])
     if flags["cost"] is not None:
         changed = with_text(changed, "cost", flags["cost"] and parse_cost(flags["cost"], "--cost"))
     if flags["capacity"] is not None:

@@ -1,0 +1,100 @@
+"""Namespace exchanges: an agent fetches what it is to make of namespaces, and reports what became of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from admin.core.cluster_resources.rendering import Rendering
+from admin.core.cluster_resources.states import NamespaceReport
+from admin.metrics import count_objects
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.rendering_cache import Renderings
+from admin.services.renderings import render_namespaces
+from admin.store import cluster_resources
+
+#: Namespaces of one answer, and about how many bytes their objects may have.
+_MOST_NAMESPACES = 200
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamespaceExchange:
+    """What an agent is told about the namespaces of its cluster."""
+
+    is_enabled: bool  #: whether the cluster says `clusterResources: true`
+    installation: str = ""  #: by which this admin's objects are known
+    digest: str = ""  #: of all that it should have
+    changed: Sequence[Rendering] = ()  #: the first of those that it does not have so
+    kept: Sequence[str] = ()  #: namespaces that cannot be rendered now: what there is stays
+    gone: Sequence[str] = ()  #: that it knows, and nothing renders any more
+    has_more: bool = False
+    may_prune: bool = False
+    prunes_namespaces: bool = False
+    refresh_seconds: float = 60.0
+
+
+def exchange_namespaces(
+    context: Context,
+    cluster: str,
+    digest: str,
+    known: Mapping[str, str] | None,
+    reports: Sequence[NamespaceReport],
+) -> NamespaceExchange:
+    """Store what an agent reports, and answer with what has changed since what it `known`, where it says that."""
+    with context.database.reading() as connection:
+        fleet = current_fleet(context, connection)
+        if cluster not in fleet.clusters or not fleet.clusters[cluster].has_cluster_resources:
+            return NamespaceExchange(is_enabled=False)
+        renderings = render_namespaces(context, connection)
+    with context.database.writing() as connection:
+        now = context.clock()
+        installation = cluster_resources.installation(connection, now)
+        states = cluster_resources.store_reports(connection, cluster, reports, now) if reports else []
+    count_objects(cluster, states)
+    return _answer(context, renderings, installation, digest, known)
+
+
+def _answer(
+    context: Context, renderings: Renderings, installation: str, digest: str, known: Mapping[str, str] | None
+) -> NamespaceExchange:
+    settings = context.settings.cluster_resources
+    current = _digest(renderings, prunes=settings.prune_namespaces)
+    may_prune = not any(rendering.problems for rendering in renderings.values())
+    answer = {
+        "is_enabled": True,
+        "installation": installation,
+        "digest": current,
+        "may_prune": may_prune,
+        "prunes_namespaces": settings.prune_namespaces,
+        "refresh_seconds": settings.refresh_seconds,
+    }
+    if digest == current or known is None:
+        return NamespaceExchange(**answer)  # type: ignore[arg-type]
+    names = {rendering.namespace for rendering in renderings.values()}
+    differing = [
+        rendering
+        for rendering in renderings.values()
+        if not rendering.problems and known.get(rendering.namespace) != rendering.digest
+    ]
+    changed, size = [], 0
+    for rendering in differing[:_MOST_NAMESPACES]:
+        changed.append(rendering)
+        size += sum(len(str(entry.document)) for entry in rendering.objects)
+        if size > _MOST_BYTES:
+            break
+    return NamespaceExchange(
+        **answer,  # type: ignore[arg-type]
+        changed=changed,
+        kept=sorted(rendering.namespace for rendering in renderings.values() if rendering.problems),
+        gone=sorted(known.keys() - names),
+        has_more=len(changed) < len(differing),
+    )
+
+
+def _digest(renderings: Renderings, *, prunes: bool) -> str:
+    """Changes with anything that an agent would do."""
+    parts = sorted(f"{rendering.namespace} {rendering.digest}" for rendering in renderings.values())
+    return hashlib.sha256("\n".join([str(prunes), *parts]).encode()).hexdigest()[:32]

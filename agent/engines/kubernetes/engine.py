@@ -1,0 +1,420 @@
+"""The Kubernetes engine: a Job for each attempt.
+
+A Job is named after its key, in the namespace of its project and domain. Nothing is asked per job but its creation, its
+log and its removal: what becomes of Jobs and pods is told by one watch of each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.clocks import SYSTEM_CLOCK, Clock
+from agent.engines.base import (
+    Bid,
+    EngineUnavailable,
+    Handle,
+    NativePhase,
+    NativeState,
+    SubmitRefused,
+    Task,
+    is_exclusive,
+)
+from agent.engines.command_engine import CommandEngine
+from agent.engines.kubernetes import names
+from agent.engines.kubernetes.api import Api, Refusal
+from agent.engines.kubernetes.endings import end_job
+from agent.engines.kubernetes.guard import AgentLease, LeaseObject
+from agent.engines.kubernetes.logs import OUTPUT_FILES, Logs
+from agent.engines.kubernetes.manifests import WORK, job_manifest, work_directory
+from agent.engines.kubernetes.nodes import Nodes
+from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
+from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
+from agent.engines.kubernetes.watches import Loop, Object, Watch
+from agent.files import read_file, read_json, write_json
+from ctl.client.words import did_you_mean
+
+#: The namespace in which a job was, or may have been, created.
+SUBMITTED = "submitted.json"
+_JOB = "batch.kubernetes.io/job-name"
+#: How long the end of a Job waits for the rest of its log.
+_LOG_SECONDS = 30.0
+#: How long a Job that has ended may be ahead of what the watch of pods tells.
+_LAG_SECONDS = 5.0
+
+
+class KubernetesEngine(CommandEngine):
+    """Runs images as Jobs."""
+
+    name = "kubernetes"
+    defaults = DEFAULTS
+    poll_seconds = 0.5
+    is_shared = True
+    guards_leases = True
+
+    def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.settings: Options = read_options(options)
+        self.options = {**DEFAULTS, **options}
+        self.directory = directory
+        self._clock = clock
+        self.api = Api(self.settings.kubeconfig, self.settings.context, self.settings.timeout_seconds)
+        self._watching: _Watching | None = None
+        cluster, place = self.settings.cluster, self.settings.lease_namespace
+        holder = f"{platform.node()}-{os.getpid()}"
+        self._lease = AgentLease(
+            LeaseObject(self.api, place, "agent", cluster, holder),
+            LeaseObject(self.api, place, "janitor", cluster, holder),
+            clock,
+        )
+        #: When a Job was first seen to have ended, and a pod to be unable to start, by key.
+        self._ended_at: dict[str, float] = {}
+        self._stuck_since: dict[str, float] = {}
+        #: Since when a Job has been nobody's, by key.
+        self._unclaimed_since: dict[str, float] = {}
+
+    @property
+    def _watched(self) -> _Watching:
+        """The watches, which begin when something is first asked of the cluster."""
+        if self._watching is None:
+            self._watching = _Watching(self.api, self.directory, self.settings)
+        self._watching.jobs.wait(self.settings.timeout_seconds)
+        self._watching.pods.wait(self.settings.timeout_seconds)
+        return self._watching
+
+    def close(self) -> None:
+        """End the watches and close the connections."""
+        if self._watching is not None:
+            self._watching.loop.close()
+            self._watching = None
+        self.api.close()
+
+    def version(self) -> str:
+        """The API server's version."""
+        try:
+            return str(self.api.get("/version")["gitVersion"])
+        except Refusal as refusal:
+            raise EngineUnavailable(str(refusal)) from refusal
+
+    # The nodes
+
+    def _nodes(self) -> Nodes:
+        watched = self._watched
+        watched.nodes.wait(self.settings.timeout_seconds)
+        tolerations = self.settings.not_interruptible.get("tolerations", ())
+        pods = list(watched.pods.items.values())
+        return Nodes(list(watched.nodes.items.values()), pods, self.settings.gpu_resource, tolerations)
+
+    def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All nodes, and what no pod requests of those that take pods."""
+        return self._nodes().capacity()
+
+    def room(self) -> dict[str, Any] | None:
+        """What is free by now."""
+        return self._nodes().capacity()[1]
+
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node by now."""
+        return self._nodes().room()
+
+    def graph(self) -> dict[str, Any] | None:
+        """All nodes with their cores, memory, gpus, labels and taints."""
+        return self._nodes().describe(self.settings.cluster or "kubernetes")
+
+    def eta(self, task: Task) -> float | None:
+        """At once if there is room, else nobody knows."""
+        return 0.0 if self._nodes().fits(task.job, when_empty=False) else None
+
+    def bid(self, task: Task) -> Bid:
+        """Yes if its pods fit on the nodes as they are."""
+        if reason := self.check(task):
+            return Bid.never(reason)
+        seconds = self.eta(task)
+        return Bid.not_now("no node has room for it now") if seconds is None else Bid.yes(seconds)
+
+    # Starting
+
+    def check(self, task: Task) -> str:
+        """Accept what can be written as a Job."""
+        job = task.job
+        if not (job.get("image") or self.settings.image):
+            return "the kubernetes engine runs images: name one in the job, or set engineOptions.image"
+        if is_exclusive(job):
+            return "resources.exclusive: Kubernetes gives no job a node of its own"
+        if task.queue and self.settings.queues and task.queue not in self.settings.queues:
+            suggestion = did_you_mean(task.queue, self.settings.queues)
+            return f"queue: engineOptions.queues has no '{task.queue}'.{suggestion}"
+        directory = work_directory(task)
+        if job.get("outputs") and directory is not None and not directory.startswith(WORK):
+            return (
+                f"outputs: files in {directory}, a directory of the image, cannot be read when the pod has ended: "
+                "leave out working_directory, or make it a relative path"
+            )
+        try:
+            self._namespace(task)
+        except ValueError as error:
+            return f"namespace: {error}"
+        return ""
+
+    def _namespace(self, task: Task) -> str:
+        environment = task.environment
+        project, domain = environment.get("RAINBOW_PROJECT", ""), environment.get("RAINBOW_DOMAIN", "")
+        return names.namespace_of(self.settings.namespace, project, domain)
+
+    def submit(self, task: Task) -> Handle:
+        """Create the Job; one of the same name is this one if its labels say so."""
+        if reason := self.check(task):
+            raise SubmitRefused(reason)
+        watched, namespace = self._watched, self._namespace(task)
+        if task.lease_seconds is not None:
+            self._guard(task, task.lease_seconds)
+        manifest = job_manifest(task, namespace, self.settings.cluster, self.settings)
+        task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_json(task.directory / SUBMITTED, {"namespace": namespace, "outputs": task.job.get("outputs") or []})
+        try:
+            job = self.api.create(names.jobs_path(namespace), manifest)
+        except Refusal as refusal:
+            if refusal.status == 409 and refusal.reason == "AlreadyExists":
+                job = self._existing(namespace, task.key)
+            elif refusal.status == 409:
+                raise EngineUnavailable(f"Kubernetes asks to try again: {refusal}") from refusal
+            else:
+                raise SubmitRefused(f"Kubernetes refuses the Job: {refusal}") from refusal
+        watched.jobs.put(job)
+        return Handle(task.key, f"{namespace}/{task.key}")
+
+    def _guard(self, task: Task, seconds: float) -> None:
+        """Renew the Lease before the Job exists, so that no janitor ends it at once."""
+        if not self._lease.has_janitor():
+            raise SubmitRefused(
+                "on_lost: nothing would end it if this agent were gone: start `rainbow-agent janitor` in the cluster"
+            )
+        self._lease.guard(task.key, seconds)
+
+    def _existing(self, namespace: str, key: str) -> Object:
+        """A Job that has the name already, if it is ours."""
+        job = self._read(namespace, key)
+        if job is None:
+            raise EngineUnavailable(f"the Job {namespace}/{key} was there, and is gone: to be created again")
+        if not self._is_ours(job, key):
+            raise SubmitRefused(f"There is a Job {namespace}/{key} that no agent of this cluster created.")
+        return job
+
+    def _is_ours(self, job: Object, key: str) -> bool:
+        expected = {
+            names.MANAGED_BY: names.AGENT,
+            names.KEY: key,
+            names.CLUSTER: names.cluster_label(self.settings.cluster),
+        }
+        return all(names.label(job, name) == value for name, value in expected.items())
+
+    def _read(self, namespace: str, key: str) -> Object | None:
+        try:
+            return self.api.get(names.jobs_path(namespace, key))
+        except Refusal as refusal:
+            if refusal.status == 404:
+                return None
+            raise EngineUnavailable(f"the Job {namespace}/{key} cannot be read: {refusal}") from refusal
+
+    def find(self, key: str) -> Handle | None:
+        """The Job that the watch shows; one that may just have been created is asked for by name."""
+        job = self._watched.job(key)
+        if job is None and (record := read_json(self.directory / key / SUBMITTED)) is not None:
+            job = self._read(record["namespace"], key)
+            if job is not None and self._is_ours(job, key):
+                self._watched.jobs.put(job)
+        if job is None or not self._is_ours(job, key):
+            return None
+        return Handle(key, f"{job['metadata']['namespace']}/{key}")
+
+    # Watching
+
+    def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
+        """The state of each Job, from memory."""
+        watched = self._watched
+        self._end_expired()
+        by_job, jobs = watched.pods_by_job(), watched.jobs_by_key()
+        states: dict[str, NativeState] = {}
+        for handle in handles:
+            job = jobs.get(handle.key)
+            if job is None:
+                if not watched.jobs.problem:
+                    message = "Kubernetes does not have its Job any more: somebody has deleted it."
+                    states[handle.key] = NativeState(NativePhase.UNKNOWN, message=message)
+                continue
+            pods = by_job.get((job["metadata"]["namespace"], handle.key), [])
+            state = self._state(handle.key, job, pods)
+            if state is not None:
+                states[handle.key] = state
+        return states
+
+    def _state(self, key: str, job: Object, pods: list[Object]) -> NativeState | None:
+        namespace, logs = job["metadata"]["namespace"], self._watched.logs
+        outputs = self._outputs(key, job)
+        for pod in pods:
+            if has_begun(pod):
+                logs.follow(key, namespace, pod["metadata"]["name"], outputs)
+        event = self._watched.failure(namespace, key) if not pods else ""
+        state = state_of(job, pods, event)
+        if not state.phase.finished:
+            self._end_if_stuck(key, job, pods)
+            return state
+        waited = self._clock.steady() - self._ended_at.setdefault(key, self._clock.steady())
+        is_lagging = any(not is_ended(pod) for pod in pods) or (not pods and state.phase is NativePhase.SUCCEEDED)
+        if is_lagging and waited < _LAG_SECONDS:
+            return None
+        unread = [pod for pod in pods if has_begun(pod) and not logs.is_complete(key, pod["metadata"]["name"])]
+        return None if unread and waited < _LOG_SECONDS else state
+
+    def _outputs(self, key: str, job: Object) -> list[str]:
+        record = read_json(self.directory / key / SUBMITTED)
+        if record is not None:
+            return list(record["outputs"])
+        # Of an agent on another machine: the arguments of the container that hands them over.
+        containers = job["spec"]["template"]["spec"].get("initContainers") or [{"command": []}]
+        return [str(word).replace("$$", "$") for word in containers[0]["command"][4:]]
+
+    def _end_if_stuck(self, key: str, job: Object, pods: Sequence[Object]) -> None:
+        """End a Job whose pod would wait for ever: Kubernetes never gives up pulling an image."""
+        problem = next((problem for pod in pods if (problem := obstacle(pod)) is not None), None)
+        if problem is None:
+            self._stuck_since.pop(key, None)
+            return
+        since = self._stuck_since.setdefault(key, self._clock.steady())
+        is_final = problem[1].startswith(("InvalidImageName", "ErrImageNeverPull"))
+        if is_final or self._clock.steady() - since >= self.settings.image_pull_seconds:
+            self._end(job, problem[0], problem[1][:1000])
+
+    # Ending
+
+    def cancel(self, handle: Handle) -> None:
+        """End the Job, and its pods with it."""
+        job = self._watched.job(handle.key)
+        if job is None and (found := self.find(handle.key)) is not None:
+            job = self._watched.job(found.key)
+        if job is not None and not is_finished(job):
+            self._end(job, names.CANCELLED)
+
+    def _end(self, job: Object, reason: str, message: str = "") -> None:
+        ended = end_job(self.api, job, reason, message)
+        if ended is not None:
+            self._watched.jobs.put(ended)
+
+    def renew(self, seconds: Mapping[Handle, float]) -> None:
+        """Let guarded Jobs go on; one Lease stands for all of them."""
+        for handle, left in seconds.items():
+            job = self._watched.job(handle.key)
+            if job is not None and names.label(job, names.GUARDED) and not is_finished(job):
+                self._lease.set(handle.key, left)
+        self._lease.renew_if_due()
+
+    def _end_expired(self) -> None:
+        """End the guarded Jobs whose lease is over while this agent is there."""
+        for key in self._lease.expired():
+            job = self._watched.job(key)
+            if job is not None and not is_finished(job):
+                self._end(job, names.LEASE_OVER)
+            self._lease.forget(key)
+        self._lease.renew_if_due()
+
+    def forget(self, handle: Handle) -> None:
+        """Let Kubernetes remove the Job and its pods after keepSeconds, now that its end is known."""
+        self._lease.forget(handle.key)
+        for times in (self._ended_at, self._stuck_since, self._unclaimed_since):
+            times.pop(handle.key, None)
+        job = self._watched.job(handle.key)
+        if job is not None:
+            self._remove_later(job)
+        self._watched.logs.forget(handle.key)
+        super().forget(handle)
+
+    def _remove_later(self, job: Object) -> None:
+        metadata = job["metadata"]
+        changes = {"spec": {"ttlSecondsAfterFinished": int(self.settings.keep_seconds)}}
+        with contextlib.suppress(Refusal):  # it is gone already
+            self.api.patch(names.jobs_path(metadata["namespace"], metadata["name"]), changes)
+
+    def sweep(self, held: set[str]) -> list[str]:
+        """End and remove what nobody has claimed for orphanSeconds; returns the keys."""
+        now, cleared = self._clock.steady(), []
+        jobs = self._watched.jobs_by_key()
+        unclaimed = {
+            key: job
+            for key, job in jobs.items()
+            if key not in held and self._is_ours(job, key) and "ttlSecondsAfterFinished" not in job["spec"]
+        }
+        since = self._unclaimed_since
+        self._unclaimed_since = {key: since.get(key, now) for key in unclaimed}
+        for key, job in unclaimed.items():
+            if now - self._unclaimed_since[key] >= self.settings.orphan_seconds:
+                if not is_finished(job):
+                    self._end(job, names.ORPHANED)
+                self._remove_later(job)
+                cleared.append(key)
+        return cleared
+
+    # Output files
+
+    def read_output(self, handle: Handle, path: str, limit: int, offset: int = 0) -> tuple[bytes, int, bool] | None:
+        """A declared output file, as it was handed over when the command had ended."""
+        entry = (read_json(self.directory / handle.key / OUTPUT_FILES) or {}).get(path)
+        if entry is None:
+            return None
+        content = read_file(self.directory / handle.key / entry["file"], limit, offset)
+        size = int(entry["size"])
+        return content, size, size > offset + limit
+
+
+class _Watching:
+    """The watches of a cluster, and the logs of its pods."""
+
+    def __init__(self, api: Api, directory: Path, options: Options) -> None:
+        self.loop = Loop(api)
+        self.jobs = Watch(
+            self.loop, "/apis/batch/v1/jobs", keep=_trimmed, labelSelector=f"{names.MANAGED_BY}={names.AGENT}"
+        )
+        self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed)
+        self.nodes = Watch(self.loop, "/api/v1/nodes", keep=_trimmed)
+        # A Job whose pods a quota or an admission controller refuses says so in its events alone.
+        self.events = Watch(
+            self.loop,
+            "/api/v1/events",
+            keep=_trimmed,
+            fieldSelector="involvedObject.kind=Job,reason=FailedCreate",
+        )
+        self.logs = Logs(self.loop, self.pods, directory, options.log_limit_bytes)
+
+    def job(self, key: str) -> Object | None:
+        """The Job of a key."""
+        return self.jobs_by_key().get(key)
+
+    def jobs_by_key(self) -> dict[str, Object]:
+        """Every Job, by its key."""
+        return {name: job for (_, name), job in list(self.jobs.items.items())}
+
+    def pods_by_job(self) -> dict[tuple[str, str], list[Object]]:
+        """The pods of each Job, by its namespace and name."""
+        pods: dict[tuple[str, str], list[Object]] = {}
+        for (namespace, _), pod in list(self.pods.items.items()):
+            if name := names.label(pod, _JOB):
+                pods.setdefault((namespace, name), []).append(pod)
+        return pods
+
+    def failure(self, namespace: str, key: str) -> str:
+        """Why the pods of a Job cannot be created, by its last event."""
+        events = [
+            event
+            for (place, _), event in list(self.events.items.items())
+            if place == namespace and event["involvedObject"].get("name") == key
+        ]
+        last = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
+        return f"Kubernetes says: {last.get('message', '')}" if last else ""
+
+
+def _trimmed(item: Object) -> Object:
+    """An object without what takes most of its room and tells nothing here."""
+    item["metadata"].pop("managedFields", None)
+    return item

@@ -1,0 +1,192 @@
+"""What the pods of Jobs print: followed while they run, and kept in the files of each task.
+
+Kubernetes has one log of both streams, which counts as stdout. Each line comes with its time, by which a log is resumed
+after a connection or an agent was lost; the lines of several pods are put together as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+
+from agent.engines.kept_streams import KeptStream
+from agent.engines.kubernetes.api import raise_for
+from agent.engines.kubernetes.manifests import MAIN, OUTPUTS
+from agent.engines.kubernetes.outputs import read_outputs
+from agent.engines.kubernetes.states import container
+from agent.engines.kubernetes.watches import Loop, Watch
+from agent.files import read_json, write_json
+
+RECORD = "log.json"
+OUTPUT_FILES = "outputs.json"
+_PAUSE_SECONDS = 0.5
+#: How often it is recorded how far the log has come.
+_RECORD_SECONDS = 1.0
+_SILENCE_SECONDS = 3600.0
+
+
+@dataclass
+class JobLog:
+    """The log of one Job."""
+
+    directory: Path
+    limit: int
+    followed: set[str] = field(default_factory=set)
+    complete: set[str] = field(default_factory=set)
+    times: dict[str, str] = field(default_factory=dict)
+    _stream: KeptStream | None = None
+    _recorded_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        record = read_json(self.directory / RECORD) or {}
+        self.complete = set(record.get("complete", ()))
+        self.times = dict(record.get("times", {}))
+        self._end = int(record.get("end", 0))
+
+    def append(self, pod: str, time: str, data: bytes) -> None:
+        """Add what a pod has printed."""
+        if self._stream is None:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._stream = KeptStream(self.directory / "stdout", self.limit, self._end)
+        self._stream.append(data)
+        if time:
+            self.times[pod] = time
+        now = asyncio.get_running_loop().time()
+        if now >= self._recorded_at + _RECORD_SECONDS:
+            self._recorded_at = now
+            self.record()
+
+    def record(self) -> None:
+        """Store how far the log has come, so that another agent goes on from there."""
+        if self._stream is not None:
+            self._end = self._stream.end
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_json(self.directory / RECORD, {"end": self._end, "times": self.times, "complete": sorted(self.complete)})
+
+    def finish(self, pod: str) -> None:
+        """Note that a pod prints nothing more."""
+        self.complete.add(pod)
+        self.record()
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+class Logs:
+    """Follows the logs of pods."""
+
+    def __init__(self, loop: Loop, pods: Watch, directory: Path, limit: int) -> None:
+        self._loop = loop
+        self._pods = pods
+        self._directory = directory
+        self._limit = limit
+        self._logs: dict[str, JobLog] = {}
+
+    def follow(self, key: str, namespace: str, pod: str, outputs: list[str]) -> None:
+        """Keep what a pod prints from now on, unless that is done already."""
+        log = self._log(key)
+        if pod not in log.followed and pod not in log.complete:
+            log.followed.add(pod)
+            self._loop.start(lambda: self._follow(log, namespace, pod, outputs))
+
+    def is_complete(self, key: str, pod: str) -> bool:
+        """Whether everything is kept that a pod has printed."""
+        return pod in self._log(key).complete
+
+    def forget(self, key: str) -> None:
+        """Close the files of a Job."""
+        if (log := self._logs.pop(key, None)) is not None:
+            log.close()
+
+    def _log(self, key: str) -> JobLog:
+        if key not in self._logs:
+            self._logs[key] = JobLog(self._directory / key, self._limit)
+        return self._logs[key]
+
+    async def _follow(self, log: JobLog, namespace: str, pod: str, outputs: list[str]) -> None:
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        while True:
+            # Asked before the log is read: what has ended by then prints nothing that is not read.
+            has_ended = self._has_ended(namespace, pod)
+            try:
+                await self._read(log, path, pod)
+                if has_ended or self._has_ended(namespace, pod):
+                    if not has_ended:
+                        await self._read(log, path, pod)
+                    if outputs:
+                        await self._read_outputs(log, path, outputs)
+                    break
+            except Exception as error:  # of the connection, of the API server, or of the disk: tried again
+                if getattr(error, "status", 0) in (400, 404) and self._has_ended(namespace, pod):
+                    break
+            await asyncio.sleep(_PAUSE_SECONDS)
+        log.finish(pod)
+
+    def _has_ended(self, namespace: str, name: str) -> bool:
+        pod = self._pods.items.get((namespace, name))
+        return pod is None or "terminated" in container(pod).get("state", {})
+
+    async def _read(self, log: JobLog, path: str, pod: str) -> None:
+        query: dict[str, Any] = {"container": MAIN, "follow": "true", "timestamps": "true"}
+        since = log.times.get(pod, "")
+        if since:
+            query["sinceTime"] = since
+        timeout = httpx.Timeout(10.0, read=_SILENCE_SECONDS)
+        async with self._loop.client.stream("GET", path, params=query, timeout=timeout) as answer:
+            if answer.status_code >= 400:
+                raise_for(answer.status_code, _body(await answer.aread()))
+            rest = b""
+            async for data in answer.aiter_bytes():
+                *whole, rest = _split(rest + data)
+                pieces: list[bytes] = []
+                time = ""
+                for line in whole:
+                    time, text = _dated(line)
+                    if not since or time > since:
+                        pieces.append(text)
+                if pieces:
+                    log.append(pod, time, b"".join(pieces))
+            if rest:
+                time, text = _dated(rest)
+                if not since or time > since:
+                    log.append(pod, time, text)
+
+    async def _read_outputs(self, log: JobLog, path: str, paths: list[str]) -> None:
+        answer = await self._loop.client.get(path, params={"container": OUTPUTS})
+        if answer.status_code >= 400:
+            raise_for(answer.status_code, _body(answer.content))
+        files = read_outputs(answer.content, paths) or {}
+        index: dict[str, Any] = {}
+        for number, (name, file) in enumerate(files.items()):
+            (log.directory / f"output.{number}").write_bytes(file.content)
+            index[name] = {"file": f"output.{number}", "size": file.size}
+        if files or not (log.directory / OUTPUT_FILES).exists():
+            write_json(log.directory / OUTPUT_FILES, index)
+
+
+def _split(data: bytes) -> list[bytes]:
+    """The lines with their ends, and what follows the last end."""
+    whole, end, rest = data.rpartition(b"\n")
+    return [*((line + b"\n") for line in whole.split(b"\n")), rest] if end else [rest]
+
+
+def _dated(line: bytes) -> tuple[str, bytes]:
+    """The time of a line, and the line."""
+    time, _, text = line.partition(b" ")
+    return time.decode("ascii", "replace"), text
+
+
+def _body(content: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return {"message": content[:200].decode(errors="replace")}
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,186 @@
+"""The manifest of the Job that runs one attempt of an execution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from agent.engines.base import Task
+from agent.engines.kubernetes import names
+from agent.engines.kubernetes.options import Options
+from agent.engines.kubernetes.outputs import OUTPUTS_COMMAND
+from agent.quantities import count
+
+#: The containers of a pod: that of the command, and the one that hands its output files over.
+MAIN, OUTPUTS = "main", "outputs"
+#: Where a job works that names no directory of its image, so that its output files can be read.
+WORK = "/rainbow/work"
+_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+_RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
+
+
+def job_manifest(task: Task, namespace: str, cluster: str, options: Options) -> dict[str, Any]:
+    """The Job of a task: one pod, or one for each of its tasks, none of which is started again."""
+    queue = options.queues.get(task.queue, {})
+    labels = {names.MANAGED_BY: names.AGENT, names.KEY: task.key, names.CLUSTER: names.cluster_label(cluster)}
+    own_labels = dict(labels)
+    if task.lease_seconds is not None:
+        own_labels[names.GUARDED] = "true"
+    if "kueueQueue" in queue:
+        own_labels["kueue.x-k8s.io/queue-name"] = queue["kueueQueue"]
+    environment = task.environment
+    execution = "/".join(environment.get(f"RAINBOW_{part}", "") for part in ("PROJECT", "DOMAIN", "EXECUTION"))
+    pods = count(task.job, "tasks")
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": task.key,
+            "namespace": namespace,
+            "labels": own_labels,
+            "annotations": {names.EXECUTION: execution, names.ATTEMPT: environment.get("RAINBOW_ATTEMPT", "")},
+        },
+        "spec": {
+            # A pod that fails is not replaced, nor one that is still ending: another attempt is the admin's to start.
+            "backoffLimit": 0,
+            "podReplacementPolicy": "Failed",
+            "completions": pods,
+            "parallelism": pods,
+            "completionMode": "Indexed" if pods > 1 else "NonIndexed",
+            **({"suspend": True} if "kueueQueue" in queue else {}),
+            "template": {
+                "metadata": {"labels": {**_labels(task), **labels}, "annotations": _annotations(task)},
+                "spec": _pod(task, options, queue),
+            },
+        },
+    }
+
+
+def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, Any]:
+    outputs = list(task.job.get("outputs") or [])
+    directory = work_directory(task)
+    is_own = directory is not None and directory.startswith(WORK)
+    account = service_account(task) or options.service_account
+    is_interruptible = bool(task.config.get("interruptible"))
+    placing = options.interruptible if is_interruptible else options.not_interruptible
+    image = str(task.job.get("image") or options.image)
+    mounts = [{"name": "work", "mountPath": WORK}] if is_own else []
+    main: dict[str, Any] = {
+        "name": MAIN,
+        "image": image,
+        "env": _variables(task, directory),
+        "resources": _resources(task.job, options),
+        **({"command": [_literal(word) for word in task.job["command"]]} if task.job.get("command") else {}),
+        **({"workingDir": directory} if directory else {}),
+        **({"volumeMounts": mounts} if mounts else {}),
+        **({"imagePullPolicy": options.image_pull_policy} if options.image_pull_policy else {}),
+    }
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": math.ceil(options.grace_seconds),
+        "containers": [main],
+        **({"serviceAccountName": account} if account else {}),
+        **({"priorityClassName": queue["priorityClass"]} if "priorityClass" in queue else {}),
+        **({"volumes": [{"name": "work", "emptyDir": {}}]} if is_own else {}),
+    }
+    if task.time_limit_seconds is not None:
+        # Of the pod, not of the Job: its logs outlive it.
+        pod["activeDeadlineSeconds"] = max(1, math.ceil(task.time_limit_seconds))
+    if outputs:
+        # It starts before the command and is told to end after it, so that it sees what the command left.
+        sidecar = {
+            "name": OUTPUTS,
+            "image": options.outputs_image or image,
+            "restartPolicy": "Always",
+            "command": ["sh", "-c", OUTPUTS_COMMAND, "outputs", *(_literal(path) for path in outputs)],
+            "workingDir": directory,
+            "volumeMounts": mounts,
+            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+        }
+        if options.image_pull_policy:
+            sidecar["imagePullPolicy"] = options.image_pull_policy
+        pod["initContainers"] = [sidecar]
+    if placing.get("tolerations"):
+        pod["tolerations"] = placing["tolerations"]
+    if placing.get("affinity"):
+        pod["affinity"] = placing["affinity"]
+    if placing.get("nodeSelector"):
+        pod["nodeSelector"] = placing["nodeSelector"]
+    nodes = count(task.job, "nodes")
+    if nodes > 1:
+        pod["topologySpreadConstraints"] = [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "maxSkew": 1,
+                "minDomains": nodes,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {names.KEY: task.key}},
+            }
+        ]
+    return pod
+
+
+def work_directory(task: Task) -> str | None:
+    """Where the command works: in the image, in a directory of the pod's own, or where the image says (None)."""
+    named = str(task.job.get("working_directory") or "")
+    if named.startswith("/"):
+        return named
+    if named or task.job.get("outputs"):
+        return f"{WORK}/{named}".rstrip("/")
+    return None
+
+
+def service_account(task: Task) -> str:
+    """The service account that the effective settings, or the job, name; empty if they name none."""
+    for security in (task.config.get("security_context"), {"run_as": task.job.get("identity")}):
+        run_as = (security or {}).get("run_as")
+        if isinstance(run_as, Mapping) and run_as.get("k8s_service_account"):
+            return str(run_as["k8s_service_account"])
+    return ""
+
+
+def _labels(task: Task) -> dict[str, str]:
+    return {**_values(task.config.get("labels")), **task.labels}
+
+
+def _annotations(task: Task) -> dict[str, str]:
+    return {**_values(task.config.get("annotations")), **(task.job.get("annotations") or {})}
+
+
+def _values(field: Any) -> dict[str, str]:
+    """Labels or annotations of the execution config, which has them below `values`."""
+    values = field.get("values", field) if isinstance(field, Mapping) else {}
+    return {str(name): str(value) for name, value in values.items()}
+
+
+def _variables(task: Task, directory: str | None) -> list[dict[str, Any]]:
+    variables: list[dict[str, Any]] = [
+        {"name": name, "value": _literal(value)} for name, value in task.environment.items() if name != "RAINBOW_TASK"
+    ]
+    if "RAINBOW_KEY" not in task.environment:
+        variables.append({"name": "RAINBOW_KEY", "value": task.key})
+    if count(task.job, "tasks") > 1:
+        return [*variables, {"name": "RAINBOW_TASK", "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}}]
+    return [*variables, {"name": "RAINBOW_TASK", "value": "0"}]
+
+
+def _resources(job: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    written = job.get("resources", {})
+    parts = {part: dict(written.get(part) or {}) for part in ("requests", "limits")}
+    # Kubernetes takes the same number of gpus for both, and shares none.
+    gpus = parts["requests"].get("gpu", parts["limits"].get("gpu"))
+    resources = {
+        part: {_RESOURCES[name]: str(amount) for name, amount in amounts.items() if name in _RESOURCES}
+        for part, amounts in parts.items()
+    }
+    if gpus is not None and str(gpus) != "0":
+        for amounts in resources.values():
+            amounts[options.gpu_resource] = str(gpus)
+    return {part: amounts for part, amounts in resources.items() if amounts}
+
+
+def _literal(text: str) -> str:
+    """A text in which Kubernetes replaces no variable."""
+    return str(text).replace("$", "$$")

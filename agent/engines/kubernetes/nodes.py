@@ -1,0 +1,161 @@
+"""The nodes of a cluster: what they have, what is free of them, and their description."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from agent.engines.graphs import GraphBuilder
+from agent.engines.kubernetes.states import condition, is_ended
+from agent.quantities import count, parse_quantity, per_task
+
+Object = Mapping[str, Any]
+Amounts = dict[str, Fraction]
+
+_NATIVE = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral_storage"}
+_RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage")
+#: Labels that say what requirements ask by other names, or that are a node's own name.
+_LEFT_OUT = re.compile(r"(beta\.)?kubernetes\.io/(arch|os|hostname)")
+_MODEL = "nvidia.com/gpu.product"
+
+
+class Nodes:
+    """The nodes of one moment, and the pods on them."""
+
+    def __init__(
+        self, nodes: Iterable[Object], pods: Iterable[Object], gpu: str, tolerations: Iterable[Object] = ()
+    ) -> None:
+        self._nodes = {node["metadata"]["name"]: node for node in nodes}
+        self._gpu = gpu
+        self._tolerations = list(tolerations)
+        self.total = {name: self._amounts(node["status"].get("allocatable", {})) for name, node in self._nodes.items()}
+        self._free = {name: dict(amounts) for name, amounts in self.total.items()}
+        self._busy: Counter[str] = Counter()
+        for pod in pods:
+            name = pod["spec"].get("nodeName")
+            if name in self._free and not is_ended(pod):
+                self._busy[name] += not _is_of_daemon_set(pod)
+                for resource, amount in self._amounts(_requested(pod)).items():
+                    self._free[name][resource] -= amount
+
+    def _amounts(self, quantities: Mapping[str, Any]) -> Amounts:
+        amounts = dict.fromkeys(_RESOURCES, Fraction(0))
+        for name, quantity in quantities.items():
+            resource = "gpu" if name == self._gpu else _NATIVE.get(name)
+            if resource is not None:
+                amounts[resource] += parse_quantity(quantity)
+        return amounts
+
+    def _is_closed(self, name: str) -> bool:
+        node = self._nodes[name]
+        taints = [taint for taint in node["spec"].get("taints") or () if taint["effect"] != "PreferNoSchedule"]
+        is_tolerated = all(any(_tolerates(entry, taint) for entry in self._tolerations) for taint in taints)
+        return bool(node["spec"].get("unschedulable")) or condition(node, "Ready") is None or not is_tolerated
+
+    def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What all nodes have, and what is free of those that take pods; `nodes` are those without one."""
+        open_nodes = [name for name in self._nodes if not self._is_closed(name)]
+        total = _sum(self.total.values()) | {"nodes": len(self._nodes)}
+        free = _sum(self._free[name] for name in open_nodes)
+        return total, free | {"nodes": sum(not self._busy[name] for name in open_nodes)}
+
+    def room(self) -> dict[str, Any]:
+        """What is free of each node, but for those that are free as a whole."""
+        return {
+            name: {"closed": True} if self._is_closed(name) else _quantities(self._free[name], _RESOURCES[:3])
+            for name in self._nodes
+            if self._is_closed(name) or self._free[name] != self.total[name]
+        }
+
+    def fits(self, job: Mapping[str, Any], *, when_empty: bool) -> bool:
+        """Whether the tasks of a job fit on the nodes: each on one of them, on as many as the job wants."""
+        needed = {resource: per_task(job, resource) or Fraction(0) for resource in _RESOURCES}
+        free = self.total if when_empty else {n: self._free[n] for n in self._nodes if not self._is_closed(n)}
+        places = [_times(amounts, needed, count(job, "tasks")) for amounts in free.values()]
+        return sum(places) >= count(job, "tasks") and sum(map(bool, places)) >= count(job, "nodes")
+
+    def describe(self, cluster: str) -> dict[str, Any] | None:
+        """The graph of all nodes, whatever their state; None where there are none yet."""
+        graph = GraphBuilder(cluster)
+        for name, node in sorted(self._nodes.items()):
+            labels = node["metadata"].get("labels") or {}
+            info, total = node["status"].get("nodeInfo", {}), self.total[name]
+            properties: dict[str, Any] = {key: text for key, text in labels.items() if not _LEFT_OUT.fullmatch(key)}
+            for taint in node["spec"].get("taints") or ():
+                if not taint["key"].startswith("node.kubernetes.io/"):  # which says how the node is by now
+                    properties[f"taint:{taint['key']}"] = taint.get("value") or True
+            fields = {
+                **({"arch": info["architecture"]} if info.get("architecture") else {}),
+                **({"os": info["operatingSystem"]} if info.get("operatingSystem") else {}),
+                **({"properties": properties} if properties else {}),
+            }
+            vertex = graph.add_node(name, fields)
+            graph.add_pool(vertex, "core", int(total["cpu"]))
+            graph.add_pool(vertex, "memory", int(total["memory"] / 2**20), unit="MiB")
+            model = {"model": labels[_MODEL]} if _MODEL in labels else {}
+            graph.add_pool(vertex, "gpu", int(total["gpu"]), **model)
+        return graph.document() if self._nodes else None
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return toleration.get("key") in (None, "", taint["key"])
+    return bool(toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""))
+
+
+def _is_of_daemon_set(pod: Object) -> bool:
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+
+
+def _requested(pod: Object) -> dict[str, Any]:
+    """What a pod requests: of all containers together, those that run beside them included, or of the largest first."""
+    spec = pod["spec"]
+    sums: Counter[str] = Counter()
+    most: dict[str, Any] = {}
+    for container in spec["containers"]:
+        _add(sums, container)
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            _add(sums, container)
+        else:
+            for name, quantity in (container.get("resources", {}).get("requests") or {}).items():
+                most[name] = max(most.get(name, Fraction(0)), parse_quantity(quantity))
+    return {name: _text(max(sums[name], most.get(name, Fraction(0)))) for name in {*sums, *most}}
+
+
+def _add(sums: Counter[str], container: Object) -> None:
+    for name, quantity in (container.get("resources", {}).get("requests") or {}).items():
+        sums[name] += parse_quantity(quantity)  # type: ignore[assignment]
+
+
+def _text(amount: Any) -> str:
+    return f"{math.ceil(Fraction(amount) * 1000)}m"
+
+
+def _times(free: Amounts, needed: Amounts, most: int) -> int:
+    """How often an amount fits, up to so many times."""
+    return max(0, min([most, *(math.floor(free[name] / amount) for name, amount in needed.items() if amount)]))
+
+
+def _sum(amounts: Iterable[Amounts]) -> dict[str, Any]:
+    sums = dict.fromkeys(_RESOURCES, Fraction(0))
+    for entry in amounts:
+        for resource in sums:
+            sums[resource] += max(Fraction(0), entry[resource])
+    return _quantities(sums, _RESOURCES)
+
+
+def _quantities(amounts: Amounts, resources: Iterable[str]) -> dict[str, Any]:
+    written = {
+        "cpu": lambda amount: f"{math.floor(amount * 1000)}m",
+        "memory": lambda amount: f"{math.floor(amount / 2**20)}Mi",
+        "ephemeral_storage": lambda amount: f"{math.floor(amount / 2**20)}Mi",
+        "gpu": lambda amount: str(math.floor(amount)),
+    }
+    return {resource: written[resource](max(Fraction(0), amounts[resource])) for resource in resources}

@@ -1,0 +1,185 @@
+"""Cluster resources: what templates make of projects and domains; on both databases."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from tests.conftest import MakeApp
+from tests.support.agents import PlayedAgent, played_agent
+from tests.support.placing import get, ok, put_attribute, put_cluster, refused
+
+EXAMPLES = {"project": "flyteexamples", "domain": "development"}
+CRA = {"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}}
+DEFAULTS = {"templateData": {"projectQuotaCpu": "4", "projectQuotaMemory": "3000Mi"}}
+
+
+def rendering(api: FlaskClient, project: str = "flyteexamples", domain: str = "development", **query: str) -> Any:
+    parts = {"project": project, "domain": domain, **query}
+    return get(api, f"cluster_resources/rendering?{urlencode(parts)}")
+
+
+def quota(api: FlaskClient, project: str = "flyteexamples", domain: str = "development") -> Any:
+    objects = {entry["object"]: entry["document"] for entry in rendering(api, project, domain)["objects"]}
+    return objects["ResourceQuota/project-quota"]["spec"]["hard"]
+
+
+def test_a_cluster_resource_attribute_becomes_the_quota_of_its_namespace(make_app: MakeApp) -> None:
+    api = make_app(cluster_resources=DEFAULTS).test_client()
+    put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
+    assert quota(api) == {"limits.cpu": "1000", "limits.memory": "5Ti"}
+    assert quota(api, domain="staging") == {"limits.cpu": "4", "limits.memory": "3000Mi"}
+    shown = rendering(api)
+    assert shown["namespace"] == "flyteexamples-development"
+    variables = {variable["name"]: variable for variable in shown["variables"]}
+    assert variables["projectQuotaCpu"]["origin"] == {**EXAMPLES, "level": "project-domain", "version": 1}
+    assert variables["namespace"] == {"name": "namespace", "value": shown["namespace"], "text": "the platform"}
+    staging = {variable["name"]: variable for variable in rendering(api, domain="staging")["variables"]}
+    assert staging["projectQuotaCpu"]["origin"]["key"] == "cluster_resources.templateData.projectQuotaCpu"
+    ok(api.delete("/api/v1/project_domain_attributes/flyteexamples/development?resource_type=CLUSTER_RESOURCE"))
+    assert quota(api) == {"limits.cpu": "4", "limits.memory": "3000Mi"}
+
+
+def test_a_variable_without_a_value_fails_its_namespace_alone(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  team: {{ team }}\n  password: {{ password }}\n"
+    )
+    (tmp_path / "secret").write_text("s3cret: |\n---\n")
+    sections = {
+        "templatePath": str(tmp_path),
+        "templateData": {"password": {"valueFrom": {"filePath": str(tmp_path / "secret")}}},
+    }
+    api = make_app(cluster_resources=sections).test_client()
+    put_attribute(api, "domain", "cluster_resource_attributes", {"attributes": {"team": "a"}}, domain="staging")
+    failed = rendering(api)
+    assert failed["objects"] == []
+    assert failed["problems"][0].startswith("a.yaml:5: the variable 'team' has no value: ")
+    assert "digest" not in failed
+    made = rendering(api, domain="staging")
+    assert made["objects"][0]["document"]["data"] == {"team": "a", "password": "(hidden)"}
+    assert "s3cret" not in str(made)
+    query = urlencode({"resource_type": "CLUSTER_RESOURCE", **EXAMPLES})
+    assert get(api, f"effective_attributes?{query}")["values"][0]["value"] == {
+        "attributes": {"password": f"(file {tmp_path / 'secret'})"}
+    }
+    digest = made["digest"]
+    (tmp_path / "secret").write_text("other")
+    (tmp_path / "b.yaml").write_text("{% for x in y %}")
+    for _ in range(50):
+        if rendering(api, domain="staging")["problems"]:
+            break
+        time.sleep(0.1)
+    assert rendering(api, domain="staging")["problems"] == [
+        "b.yaml:1: '{% for x in y %}' is not a variable: only {{ name }} is filled in; loops, conditions, filters and "
+        "comments of template engines are not known."
+    ]
+    (tmp_path / "b.yaml").unlink()
+    time.sleep(1.1)
+    assert rendering(api, domain="staging")["digest"] != digest
+
+
+def test_stored_keys_never_override_the_platforms_own(make_app: MakeApp) -> None:
+    api = make_app().test_client()
+    for name in ("namespace", "project", "domain"):
+        body = {"attributes": {"matching_attributes": {"cluster_resource_attributes": {"attributes": {name: "x"}}}}}
+        answer = api.put("/api/v1/project_domain_attributes/flyteexamples/development", json=body)
+        assert answer.status_code == 400
+    big = {"attributes": {"matching_attributes": {"cluster_resource_attributes": {"attributes": {"a": "x" * 100_000}}}}}
+    answer = api.put("/api/v1/project_domain_attributes/flyteexamples/development", json=big)
+    assert "100000 characters; the most is 16384" in answer.get_data(as_text=True)
+    put_attribute(
+        api,
+        "project-domain",
+        "cluster_resource_attributes",
+        {"attributes": {"projectQuotaCpu": "1\n---\nkind: Secret", "taskLimitCpu": "7"}},
+        **EXAMPLES,
+    )
+    shown = rendering(api)
+    assert quota(api) == {"limits.cpu": "1\n---\nkind: Secret"}
+    assert {entry["document"]["kind"] for entry in shown["objects"]} == {"Namespace", "ResourceQuota", "LimitRange"}
+    limits = next(entry["document"] for entry in shown["objects"] if entry["document"]["kind"] == "LimitRange")
+    assert limits["spec"]["limits"][0]["max"]["cpu"] == "2"
+
+
+def test_clusters_that_make_namespaces_are_named(make_app: MakeApp) -> None:
+    fleet = {"clusterConfigs": [{"name": "k8s", "clusterResources": True}, {"name": "other"}]}
+    api = make_app(clusters=fleet).test_client()
+    assert rendering(api)["clusters"] == ["k8s"]
+    assert rendering(api, cluster="k8s")["clusters"] == ["k8s"]
+    answer = api.get("/api/v1/cluster_resources/rendering?project=flyteexamples&domain=development&cluster=other")
+    assert "makes no namespaces" in str(refused(answer, 400, "invalid_request"))
+    assert get(api, "clusters/k8s")["cluster_resources"] is True
+
+
+def test_two_scopes_of_one_namespace_and_names_too_long_are_refused(make_app: MakeApp) -> None:
+    settings = {"domains": ["c", "b-c"], "projects": ["a", "a-b", "p" * 62]}
+    api = make_app(**settings).test_client()
+    assert "is also that of a/b-c" in rendering(api, "a-b", "c")["problems"][0]
+    assert rendering(api, "a", "c")["problems"] == []
+    assert "has 64 characters, and Kubernetes takes 63" in rendering(api, "p" * 62, "c")["problems"][0]
+
+
+HERE = "flyteexamples-development"
+
+
+def report(state: str, message: str = "", digest: str = "") -> dict[str, Any]:
+    entry = {"object": "ResourceQuota/project-quota", "state": state, "message": message}
+    return {**EXAMPLES, "namespace": HERE, "digest": digest, "exists": True, "objects": [entry]}
+
+
+def exchanged(agent: PlayedAgent, body: dict[str, Any]) -> TestResponse:
+    headers = {"Authorization": f"Bearer {agent.token}"}
+    return agent.client.post(f"/api/v1/clusters/{agent.cluster}/cluster_resources", json=body, headers=headers)
+
+
+def test_an_agent_fetches_what_changed_and_reports_what_became_of_it(make_app: MakeApp) -> None:
+    app = make_app(cluster_resources=DEFAULTS)
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s")
+    put_cluster(api, "k8s", cluster_resources=True)
+
+    def exchange(**body: Any) -> Any:
+        return ok(exchanged(agent, body))
+
+    first = exchange()
+    assert first["enabled"]
+    assert (first["namespaces"], first["more"], first["may_prune"]) == ([], False, True)
+    everything = exchange(known={"other-development": "x"})
+    assert everything["gone"] == ["other-development"]
+    known = {entry["namespace"]: entry["digest"] for entry in everything["namespaces"]}
+    assert HERE in known
+    assert exchange(known=known)["namespaces"] == []
+    put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
+    changed = exchange(digest=everything["digest"], known=known)
+    (entry,) = changed["namespaces"]
+    quota = next(document for document in entry["objects"] if document["kind"] == "ResourceQuota")
+    assert quota["spec"]["hard"] == {"limits.cpu": "1000", "limits.memory": "5Ti"}
+    assert changed["installation"] == first["installation"] != ""
+
+    (listed,) = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")["namespaces"]
+    assert listed["clusters"] == [{"cluster": "k8s", "state": "pending", "exists": False, "objects": []}]
+    exchange(reports=[report("failed", "exceeded quota", entry["digest"])])
+    exchange(reports=[report("failed", "exceeded quota", entry["digest"])])
+    exchange(reports=[report("applied", "", entry["digest"])])
+    exchange(reports=[report("repaired", "others had changed it", entry["digest"])])
+    exchange(reports=[report("applied", "", entry["digest"])])
+    shown = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")
+    (found,) = shown["namespaces"][0]["clusters"]
+    assert (found["state"], found["exists"]) == ("applied", True)
+    assert [event["state"] for event in shown["events"]] == ["repaired", "applied", "failed"]
+    assert HERE not in [entry["namespace"] for entry in get(api, "cluster_resources?failing=true")["namespaces"]]
+    assert get(api, "cluster_resources?project=flyteexamples")["count"] == 3
+
+
+def test_an_agent_of_a_cluster_without_namespaces_is_told_so(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    plain = played_agent(api, context, "plain")
+    assert ok(exchanged(plain, {}))["enabled"] is False
+    wrong = exchanged(plain, {"reports": [report("broken")]})
+    assert "is not one of applied" in str(refused(wrong, 400, "invalid_request"))

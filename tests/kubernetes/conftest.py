@@ -1,0 +1,90 @@
+"""One cluster for all tests here, with a namespace for each of them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.engines.kubernetes import KubernetesEngine
+from agent.engines.kubernetes.api import Api
+from tests.support.kubernetes import (
+    IMAGE,
+    KubernetesCluster,
+    node_programs,
+    running_kubernetes,
+    server_binary,
+    why_no_node,
+)
+
+MakeEngine = Callable[..., KubernetesEngine]
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[KubernetesCluster]:
+    """A cluster that may be without a node."""
+    binary = server_binary()
+    if binary is None:
+        pytest.skip("Kubernetes is not built: run make test-kubernetes")
+    with running_kubernetes(binary) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster(control_plane: KubernetesCluster) -> KubernetesCluster:
+    """A cluster with a node."""
+    if reason := why_no_node():
+        pytest.skip(reason)
+    programs = node_programs()
+    assert programs is not None
+    control_plane.start_node(programs)
+    return control_plane
+
+
+@pytest.fixture(scope="session")
+def api(control_plane: KubernetesCluster) -> Iterator[Api]:
+    """The administrator's."""
+    api = Api(str(control_plane.kubeconfig))
+    api.create("/api/v1/namespaces", {"metadata": {"name": "rainbow"}})
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def namespace(api: Api) -> str:
+    """A namespace that pods can be created in."""
+    return make_namespace(api)
+
+
+def make_namespace(api: Api) -> str:
+    name = f"test-{secrets.token_hex(4)}"
+    api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    # Pods wait for it; the controller manager makes it too, and may be first.
+    api.patch(f"/api/v1/namespaces/{name}", {"metadata": {"labels": {"rainbow/test": "true"}}})
+    return name
+
+
+@pytest.fixture
+def make_engine(control_plane: KubernetesCluster, namespace: str, tmp_path: Path) -> Iterator[MakeEngine]:
+    """Makes engines of the test's own namespace."""
+    engines: list[KubernetesEngine] = []
+
+    def make(directory: Path = tmp_path, **options: Any) -> KubernetesEngine:
+        defaults = {
+            "kubeconfig": str(control_plane.kubeconfig),
+            "cluster": namespace,
+            "namespace": namespace,
+            "image": IMAGE,
+            "imagePullPolicy": "IfNotPresent",
+            "graceSeconds": 1,
+        }
+        engine = KubernetesEngine({**defaults, **options}, directory)
+        engines.append(engine)
+        return engine
+
+    yield make
+    for engine in engines:
+        engine.close()
