@@ -8,7 +8,7 @@ from alembic import op
 from admin.store.database import RowId, UtcDateTime
 
 revision = "0044"
-down_revision = "0041"
+down_revision = "0043"
 
 
 def upgrade() -> None:
