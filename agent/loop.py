@@ -18,6 +18,7 @@ from typing import Any
 from agent.bids import Bids
 from agent.calls import Backoff, Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
+from agent.cluster_resources.keeper import NamespaceKeeper
 from agent.config import Config
 from agent.crashes import crash_point
 from agent.describer import Describer
@@ -116,6 +117,7 @@ class Agent:
         self._most_bytes = _MOST_BYTES
         self._reporter = Reporter(config, self._engine, clock)
         self._describer = Describer(config.cluster, self._engine, client, clock=clock, run=run_call)
+        self._namespaces = self._keeper(engine, client, run_call)
         self._bids = Bids(self._engine, config.state_directory / "jobs", clock)
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
@@ -123,6 +125,13 @@ class Agent:
         self._stops = 0
         self._drains = False
         self._is_over = False
+
+    def _keeper(self, engine: Engine, client: AdminClient, run: Runner) -> NamespaceKeeper | None:
+        """What makes the namespaces of projects; None for an engine that has none."""
+        open_api = getattr(engine, "resource_api", None)
+        if open_api is None:
+            return None
+        return NamespaceKeeper(self.config.cluster, open_api(), client, clock=self.clock, run=run)
 
     def stop(self, *, drain: bool = False) -> None:
         """Ask the loop to end; asked twice, it ends at once. May be called by a signal handler."""
@@ -144,6 +153,8 @@ class Agent:
             self._start_calls(once=once)
             if self.synced_at is not None and not self.is_replaced:
                 self._describer.step()
+                if self._namespaces is not None:
+                    self._namespaces.step()
             if self._may_end(once=once):
                 break
             watch(self)

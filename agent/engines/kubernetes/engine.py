@@ -33,6 +33,7 @@ from agent.engines.kubernetes.logs import OUTPUT_FILES, Logs
 from agent.engines.kubernetes.manifests import WORK, job_manifest, work_directory
 from agent.engines.kubernetes.nodes import Nodes
 from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
+from agent.engines.kubernetes.resource_api import LightkubeApi
 from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
 from agent.engines.kubernetes.watches import Loop, Object, Watch
 from agent.files import read_file, read_json, write_json
@@ -75,6 +76,10 @@ class KubernetesEngine(CommandEngine):
         self._stuck_since: dict[str, float] = {}
         #: Since when a Job has been nobody's, by key.
         self._unclaimed_since: dict[str, float] = {}
+
+    def resource_api(self) -> LightkubeApi:
+        """The calls by which namespaces are made."""
+        return LightkubeApi(self.settings.kubeconfig, self.settings.context, self.settings.timeout_seconds)
 
     @property
     def _watched(self) -> _Watching:

@@ -1,0 +1,148 @@
+"""Keeps namespaces as the admin renders them: fetches what has changed, has it made, and reports what became of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from agent.calls import Runner, run_in_thread
+from agent.clocks import SYSTEM_CLOCK, Clock
+from agent.cluster_resources.maker import Namespace, NamespaceMaker, Orders, Report
+from agent.engines.resource_api import ApiUnavailable, KubernetesApi
+from agent.transport import AdminClient, cluster_path, describe, is_older
+from ctl.client.errors import ClientError
+
+log = logging.getLogger("rainbow.agent")
+
+#: How often the admin is asked whether something has changed; such a call is small.
+_ASK_SECONDS = 5.0
+#: How often one is asked that has no namespaces for this cluster, or does not know of any.
+_IDLE_SECONDS = 60.0
+_ANSWER_SECONDS = 60.0
+#: The first pause before what failed is tried again; it doubles up to the interval of refreshing.
+_RETRY_SECONDS = 5.0
+_BATCH = 200
+
+
+class NamespaceKeeper:
+    """Makes the namespaces of one cluster, beside the agent's own thread."""
+
+    def __init__(
+        self,
+        cluster: str,
+        api: KubernetesApi,
+        client: AdminClient,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        run: Runner = run_in_thread,
+    ) -> None:
+        self.is_busy = False
+        self._path = cluster_path(cluster, "cluster_resources")
+        self._maker = NamespaceMaker(api)
+        self._client = client
+        self._clock = clock
+        self._run = run
+        self._ask_at = 0.0
+        self._make_at = 0.0  #: when to look at the cluster again, though nothing has changed
+        self._retry_seconds = _RETRY_SECONDS
+        self._digest = ""  #: of all that was fetched
+        self._known: dict[str, Namespace] = {}
+        self._kept: frozenset[str] = frozenset()
+        self._reported: dict[str, dict[str, Any]] = {}
+        self._problem = ""
+
+    def step(self) -> None:
+        """Begin to ask, and to make what has changed, if it is time."""
+        if self.is_busy or self._clock.steady() < self._ask_at:
+            return
+        self.is_busy = True
+        self._run(self._work)
+
+    def _work(self) -> None:
+        try:
+            self._ask_at = self._clock.steady() + (_ASK_SECONDS if self.exchange() else _IDLE_SECONDS)
+            self._note("")
+        except ClientError as error:
+            self._ask_at = self._clock.steady() + (_IDLE_SECONDS if is_older(error) else _ASK_SECONDS)
+            if not is_older(error):
+                self._note(f"namespaces cannot be exchanged with the admin: {describe(error)}")
+        except ApiUnavailable as error:
+            self._ask_at = self._clock.steady() + self._retry_seconds
+            self._make_at = 0.0
+            self._retry_seconds = min(2 * self._retry_seconds, _IDLE_SECONDS)
+            self._note(f"namespaces cannot be made: {error}")
+        except Exception:  # the agent's other work goes on
+            self._ask_at = self._clock.steady() + _IDLE_SECONDS
+            log.exception("namespaces cannot be made")
+        finally:
+            self.is_busy = False
+
+    def _note(self, problem: str) -> None:
+        """Log a problem once, and that it is over."""
+        if problem and problem != self._problem:
+            log.warning(problem)
+        elif not problem and self._problem:
+            log.info("namespaces are made again")
+        self._problem = problem
+
+    def exchange(self) -> bool:
+        """Ask the admin, and make what has changed or is due; False where this cluster makes no namespaces."""
+        answer = self._ask({"digest": self._digest})
+        if not answer["enabled"]:
+            return False
+        is_changed = answer["digest"] != self._digest
+        if is_changed:
+            answer = self._fetch()
+        if is_changed or self._clock.steady() >= self._make_at:
+            self._make(answer)
+        return True
+
+    def _ask(self, body: dict[str, Any]) -> dict[str, Any]:
+        return self._client.post(self._path, body, seconds=_ANSWER_SECONDS)
+
+    def _fetch(self) -> dict[str, Any]:
+        """Get the namespaces that differ, page by page."""
+        while True:
+            known = {name: namespace.digest for name, namespace in self._known.items()}
+            answer = self._ask({"digest": self._digest, "known": known})
+            for entry in answer["namespaces"]:
+                self._known[entry["namespace"]] = Namespace(
+                    name=entry["namespace"],
+                    project=entry["project"],
+                    domain=entry["domain"],
+                    digest=entry["digest"],
+                    objects=tuple(entry["objects"]),
+                )
+            for name in answer["gone"]:
+                self._known.pop(name, None)
+            self._kept = frozenset(answer["kept"])
+            if not answer["more"]:
+                self._digest = answer["digest"]
+                return answer
+
+    def _make(self, answer: dict[str, Any]) -> None:
+        orders = Orders(
+            installation=answer["installation"],
+            namespaces={name: entry for name, entry in self._known.items() if name not in self._kept},
+            kept=self._kept,
+            may_prune=answer["may_prune"],
+            prunes_namespaces=answer["prune_namespaces"],
+        )
+        reports = self._maker.make(orders)
+        if any(report.has_failed for report in reports):
+            pause = min(self._retry_seconds, answer["refresh_seconds"])
+            self._retry_seconds *= 2
+        else:
+            pause, self._retry_seconds = answer["refresh_seconds"], _RETRY_SECONDS
+        self._make_at = self._clock.steady() + pause
+        self._report(reports)
+
+    def _report(self, reports: list[Report]) -> None:
+        """Tell the admin what is other than it was told last."""
+        documents = {report.namespace: report.document() for report in reports if report.project and report.domain}
+        news = [document for name, document in documents.items() if self._reported.get(name) != document]
+        for start in range(0, len(news), _BATCH):
+            batch = news[start : start + _BATCH]
+            self._ask({"digest": self._digest, "reports": batch})
+            self._reported |= {document["namespace"]: document for document in batch}
+        self._reported = {name: document for name, document in self._reported.items() if name in documents}

@@ -1,0 +1,250 @@
+"""Makes namespaces: applies what is rendered, repairs what others change, prunes what is no longer rendered."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agent.cluster_resources.kinds import Kind, Kinds
+from agent.engines.resource_api import ApiRefusal, Document, KubernetesApi
+
+#: Labels of every object that is made: whose it is, and of which project and domain.
+INSTALLATION, PROJECT, DOMAIN = "rainbow/installation", "rainbow/project", "rainbow/domain"
+#: The annotation by which an object that others have changed is told from one that is rendered otherwise now.
+DIGEST = "rainbow/digest"
+#: Kinds that hold what cannot be made again; they are deleted only where that is configured.
+_PRECIOUS = frozenset({"Namespace", "PersistentVolumeClaim", "Secret"})
+#: Versions whose kinds are looked through for what is no longer rendered, besides those of what is rendered.
+_USUAL_VERSIONS = ("v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1")
+#: Kinds that are never looked through: there are many of them, and templates make none.
+_NOT_LISTED = frozenset({"Pod", "Event", "Endpoints", "Node", "PodTemplate", "ReplicationController"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Namespace:
+    """What is to be made of one namespace."""
+
+    name: str
+    project: str
+    domain: str
+    digest: str
+    objects: tuple[Document, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """What the admin says of a whole cluster."""
+
+    installation: str
+    namespaces: Mapping[str, Namespace]
+    kept: frozenset[str] = frozenset()  #: that cannot be rendered now
+    may_prune: bool = False
+    prunes_namespaces: bool = False
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What became of a namespace."""
+
+    namespace: str
+    project: str
+    domain: str
+    digest: str = ""
+    exists: bool = False
+    objects: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, identity: str, state: str, message: str = "") -> None:
+        self.objects.append({"object": identity[:600], "state": state, "message": message[:4000]})
+
+    @property
+    def has_failed(self) -> bool:
+        return any(entry["state"] in ("failed", "drifted") for entry in self.objects)
+
+    def document(self) -> Document:
+        return dict(vars(self))
+
+
+#: An object of ours on the cluster, by its kind, namespace and name.
+Key = tuple[str, str, str, str]
+
+
+class NamespaceMaker:
+    """Makes the namespaces of one cluster."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self._kinds = Kinds(api)
+        self._versions: dict[Key, str] = {}  #: the resource versions of objects as they were when they were applied
+        self._applied: dict[Key, Document] = {}  #: what was applied
+
+    def make(self, orders: Orders) -> list[Report]:
+        """Bring the cluster to what is ordered, and say what became of each namespace.
+
+        ApiUnavailable where the API server does not answer; what was done until then stays.
+        """
+        live = self._list_ours(orders)
+        reports = {name: self._make_namespace(orders, namespace, live) for name, namespace in orders.namespaces.items()}
+        for key, item in live.items():
+            self._settle_surplus(orders, key, item, reports)
+        return list(reports.values())
+
+    def _list_ours(self, orders: Orders) -> dict[Key, Document]:
+        """Every object that has the label of this admin: one call for each kind."""
+        versions = {document["apiVersion"] for entry in orders.namespaces.values() for document in entry.objects}
+        ours: dict[Key, Document] = {}
+        for version in sorted({*versions, *_USUAL_VERSIONS}):
+            self._kinds.learn(version)
+        for kind in self._kinds.known():
+            if kind.name in _NOT_LISTED:
+                continue
+            try:
+                listed = self._api.get(kind.list_path, {"labelSelector": f"{INSTALLATION}={orders.installation}"})
+            except ApiRefusal:
+                continue  # the agent may not list what no template makes; what one makes is said when it is applied
+            for item in listed.get("items", []):
+                ours[_key(kind, item)] = item
+        return ours
+
+    def _make_namespace(self, orders: Orders, namespace: Namespace, live: dict[Key, Document]) -> Report:
+        report = Report(
+            namespace=namespace.name, project=namespace.project, domain=namespace.domain, digest=namespace.digest
+        )
+        # The namespace itself comes first, since nothing can be made in one that is not there or not ours.
+        objects = sorted(namespace.objects, key=lambda document: document["kind"] != "Namespace")
+        for document in objects:
+            self._make_object(orders, namespace, document, live, report)
+            if document["kind"] == "Namespace" and report.objects[-1]["state"] in ("failed", "not ours"):
+                return report
+        if objects and objects[0]["kind"] == "Namespace":
+            report.exists = True
+        else:
+            report.exists = self._exists(f"/api/v1/namespaces/{namespace.name}")
+        return report
+
+    def _make_object(
+        self, orders: Orders, namespace: Namespace, document: Document, live: dict[Key, Document], report: Report
+    ) -> None:
+        name = document["metadata"]["name"]
+        identity = f"{document['kind']}/{name}"
+        try:
+            kind = self._kinds.find(document["apiVersion"], document["kind"])
+            identity = kind.identity(name)
+            wanted = _labelled(document, kind, namespace, orders.installation)
+            key, path = _key(kind, wanted), kind.path(namespace.name, name)
+            item = live.pop(key, None)
+            if item is not None and self._is_unchanged(key, wanted, item):
+                report.add(identity, "applied")
+                return
+            is_default_account = (document["kind"], name) == ("ServiceAccount", "default")
+            if item is None and not is_default_account and self._exists(path):
+                report.add(identity, "not ours", _hand_over(kind, namespace.name, name, orders.installation))
+                return
+            was_applied = item is not None and _digest_of(item) == _digest_of(wanted)
+            try:
+                applied = self._api.apply(path, wanted)
+            except ApiRefusal as error:
+                report.add(identity, "drifted" if was_applied else "failed", str(error))
+                return
+        except ApiRefusal as error:
+            report.add(identity, "failed", str(error))
+            return
+        version = applied["metadata"].get("resourceVersion", "")
+        self._versions[key], self._applied[key] = version, wanted
+        if was_applied and item is not None and version != item["metadata"].get("resourceVersion"):
+            report.add(identity, "repaired", f"others had changed it: {_managers(item)}")
+        else:
+            report.add(identity, "applied")
+
+    def _is_unchanged(self, key: Key, wanted: Document, item: Document) -> bool:
+        """Whether nobody has changed an object since it was applied like this."""
+        return self._applied.get(key) == wanted and self._versions.get(key) == item["metadata"].get("resourceVersion")
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._api.get(path)
+        except ApiRefusal as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def _settle_surplus(self, orders: Orders, key: Key, item: Document, reports: dict[str, Report]) -> None:
+        """Delete an object of ours that nothing renders any more, or report that it is left."""
+        version, kind_name, inside, name = key
+        namespace = inside or name
+        if namespace in orders.kept:
+            return
+        labels = item["metadata"].get("labels", {})
+        report = reports.setdefault(
+            namespace,
+            Report(namespace=namespace, project=labels.get(PROJECT, ""), domain=labels.get(DOMAIN, ""), exists=True),
+        )
+        kind = self._kinds.find(version, kind_name)
+        identity, is_gone = kind.identity(name), namespace not in orders.namespaces
+        if not orders.may_prune:
+            report.add(identity, "orphaned", "no template makes it; nothing is deleted while any template fails.")
+            return
+        # What a namespace holds that is gone as a whole goes with it.
+        if (kind_name in _PRECIOUS or is_gone) and not orders.prunes_namespaces:
+            report.add(
+                identity, "orphaned", "no template makes it; cluster_resources.pruneNamespaces lets it be deleted."
+            )
+            return
+        try:
+            if (kind_name, name) == ("ServiceAccount", "default"):
+                bare = {"apiVersion": version, "kind": kind_name, "metadata": {"name": name, "namespace": inside}}
+                self._api.apply(kind.path(inside, name), bare)  # gives up the fields that were ours, and the label
+            else:
+                self._api.delete(kind.path(inside, name))
+        except ApiRefusal as error:
+            if error.status != 404:
+                report.add(identity, "failed", str(error))
+                return
+        report.add(identity, "pruned", "no template makes it any more.")
+        self._versions.pop(key, None)
+        self._applied.pop(key, None)
+
+
+def _key(kind: Kind, document: Document) -> Key:
+    metadata = document["metadata"]
+    inside = metadata.get("namespace", "") if kind.is_namespaced else ""
+    return kind.api_version, kind.name, inside, metadata["name"]
+
+
+def _labelled(document: Document, kind: Kind, namespace: Namespace, installation: str) -> Document:
+    """An object with the labels that say whose it is; a template cannot set them."""
+    wanted = copy.deepcopy(document)
+    metadata = wanted["metadata"]
+    metadata.pop("namespace", None)
+    if kind.is_namespaced:
+        metadata["namespace"] = namespace.name
+    own = {INSTALLATION: installation, PROJECT: namespace.project, DOMAIN: namespace.domain}
+    metadata["labels"] = {**(metadata.get("labels") or {}), **own}
+    text = json.dumps(wanted, sort_keys=True).encode()
+    digest = {DIGEST: hashlib.sha256(text).hexdigest()[:32]}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **digest}
+    return wanted
+
+
+def _digest_of(item: Document) -> str:
+    return str((item["metadata"].get("annotations") or {}).get(DIGEST, ""))
+
+
+def _hand_over(kind: Kind, namespace: str, name: str, installation: str) -> str:
+    inside = f" -n {namespace}" if kind.is_namespaced else ""
+    command = f"kubectl label {kind.plural} {name}{inside} {INSTALLATION}={installation}"
+    return f"it exists without the label of this admin and is not touched: `{command}` hands it over."
+
+
+def _managers(item: Document) -> str:
+    """Who has changed an object besides the agent, as the API server notes it."""
+    return ", ".join(dict.fromkeys(_foreign(item["metadata"].get("managedFields", [])))) or "unknown"
+
+
+def _foreign(entries: list[Document]) -> Iterator[str]:
+    for entry in sorted(entries, key=lambda entry: str(entry.get("time", "")), reverse=True):
+        if entry.get("manager") not in (None, "rainbow") and entry.get("subresource") != "status":
+            yield str(entry["manager"])
