@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import EngineUnavailable, NativePhase, NativeState, Task
+from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, Task
 from agent.engines.kubernetes import KubernetesEngine
 from tests.conftest import Scale
 from tests.kubernetes.conftest import MakeEngine
@@ -41,7 +41,7 @@ def test_jobs_outlive_the_api_server_and_cost_three_calls_each(
 ) -> None:
     jobs = scale(20, full=500)
     engine = make_engine()
-    handles = {}
+    handles: dict[str, Handle] = {}
     ends: dict[str, NativeState] = {}
     is_killed = False
 
