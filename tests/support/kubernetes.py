@@ -34,6 +34,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 IMAGE = "localhost/busybox:1"
 _PAUSE = "localhost/pause:1"
 NODE = "localhost"
+#: Longer than a start takes on a machine that is busy with other work.
+_START_SECONDS = 240.0
 #: Users by their tokens, which the API server reads from a file.
 ADMINISTRATOR, STRANGER = "administrator", "stranger"
 _USERS = f"""\
@@ -181,7 +183,11 @@ class KubernetesCluster:
             *("--root-ca-file", self._authority, "--concurrent-job-syncs", "20"),
         )
         self._start("kube-scheduler", "--kubeconfig", str(self.kubeconfig), *limits)
-        wait_until(lambda: self.get("/api/v1/namespaces/default/serviceaccounts/default") == 200, explain=self.explain)
+        wait_until(
+            lambda: self.get("/api/v1/namespaces/default/serviceaccounts/default") == 200,
+            seconds=_START_SECONDS,
+            explain=self.explain,
+        )
 
     def start_api_server(self) -> None:
         """Start the API server, and wait until it is ready."""
@@ -196,7 +202,7 @@ class KubernetesCluster:
             *("--audit-policy-file", str(self.directory / "audit.yaml"), "--watch-cache=true"),
             *("--max-requests-inflight", "2000", "--endpoint-reconciler-type", "none"),
         )
-        wait_until(lambda: self.get("/readyz") == 200, explain=self.explain)
+        wait_until(lambda: self.get("/readyz") == 200, seconds=_START_SECONDS, explain=self.explain)
 
     def kill_api_server(self) -> None:
         """End the API server at once; jobs and the other components go on."""
@@ -219,7 +225,7 @@ class KubernetesCluster:
         environment = {**os.environ, "PATH": path, "STATE": str(self.directory), "KUBERNETES": str(self.binary)}
         words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _NODE_SCRIPT]
         self._spawn("node", words, environment)
-        wait_until(self._has_node, explain=self.explain)
+        wait_until(self._has_node, seconds=_START_SECONDS, explain=self.explain)
 
     def _has_node(self) -> bool:
         text = self.read(f"/api/v1/nodes/{NODE}")

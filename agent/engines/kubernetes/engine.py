@@ -74,8 +74,6 @@ class KubernetesEngine(CommandEngine):
         #: When a Job was first seen to have ended, and a pod to be unable to start, by key.
         self._ended_at: dict[str, float] = {}
         self._stuck_since: dict[str, float] = {}
-        #: Since when a Job has been nobody's, by key.
-        self._unclaimed_since: dict[str, float] = {}
 
     def resource_api(self) -> LightkubeApi:
         """The calls by which namespaces are made."""
@@ -328,7 +326,7 @@ class KubernetesEngine(CommandEngine):
     def forget(self, handle: Handle) -> None:
         """Let Kubernetes remove the Job and its pods after keepSeconds, now that its end is known."""
         self._lease.forget(handle.key)
-        for times in (self._ended_at, self._stuck_since, self._unclaimed_since):
+        for times in (self._ended_at, self._stuck_since):
             times.pop(handle.key, None)
         job = self._watched.job(handle.key)
         if job is not None:
@@ -341,25 +339,6 @@ class KubernetesEngine(CommandEngine):
         changes = {"spec": {"ttlSecondsAfterFinished": int(self.settings.keep_seconds)}}
         with contextlib.suppress(Refusal):  # it is gone already
             self.api.patch(names.jobs_path(metadata["namespace"], metadata["name"]), changes)
-
-    def sweep(self, held: set[str]) -> list[str]:
-        """End and remove what nobody has claimed for orphanSeconds; returns the keys."""
-        now, cleared = self._clock.steady(), []
-        jobs = self._watched.jobs_by_key()
-        unclaimed = {
-            key: job
-            for key, job in jobs.items()
-            if key not in held and self._is_ours(job, key) and "ttlSecondsAfterFinished" not in job["spec"]
-        }
-        since = self._unclaimed_since
-        self._unclaimed_since = {key: since.get(key, now) for key in unclaimed}
-        for key, job in unclaimed.items():
-            if now - self._unclaimed_since[key] >= self.settings.orphan_seconds:
-                if not is_finished(job):
-                    self._end(job, names.ORPHANED)
-                self._remove_later(job)
-                cleared.append(key)
-        return cleared
 
     # Output files
 

@@ -18,13 +18,15 @@ from agent.engines.kept_streams import KeptStream
 from agent.engines.kubernetes.api import raise_for
 from agent.engines.kubernetes.manifests import MAIN, OUTPUTS
 from agent.engines.kubernetes.outputs import read_outputs
-from agent.engines.kubernetes.states import container
+from agent.engines.kubernetes.states import container, is_ended
 from agent.engines.kubernetes.watches import Loop, Watch
 from agent.files import read_json, write_json
 
 RECORD = "log.json"
 OUTPUT_FILES = "outputs.json"
-_PAUSE_SECONDS = 0.5
+_PAUSE_SECONDS = 0.2
+#: How many pauses the watch of pods may be behind the end of a log.
+_LAG_TURNS = 25
 #: How often it is recorded how far the log has come.
 _RECORD_SECONDS = 1.0
 _SILENCE_SECONDS = 3600.0
@@ -114,13 +116,10 @@ class Logs:
     async def _follow(self, log: JobLog, namespace: str, pod: str, outputs: list[str]) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         while True:
-            # Asked before the log is read: what has ended by then prints nothing that is not read.
-            has_ended = self._has_ended(namespace, pod)
             try:
                 await self._read(log, path, pod)
-                if has_ended or self._has_ended(namespace, pod):
-                    if not has_ended:
-                        await self._read(log, path, pod)
+                # The kubelet ends a log that is followed when the container has ended; a broken one is an exception.
+                if await self._ends(namespace, pod, is_whole=bool(outputs)):
                     if outputs:
                         await self._read_outputs(log, path, outputs)
                     break
@@ -130,8 +129,18 @@ class Logs:
             await asyncio.sleep(_PAUSE_SECONDS)
         log.finish(pod)
 
-    def _has_ended(self, namespace: str, name: str) -> bool:
+    async def _ends(self, namespace: str, pod: str, *, is_whole: bool) -> bool:
+        """Whether the command of a pod has ended, or all its containers, as the watch tells in a moment."""
+        for _ in range(_LAG_TURNS):
+            if self._has_ended(namespace, pod, is_whole=is_whole):
+                return True
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return False
+
+    def _has_ended(self, namespace: str, name: str, *, is_whole: bool = False) -> bool:
         pod = self._pods.items.get((namespace, name))
+        if is_whole:
+            return pod is None or is_ended(pod)
         return pod is None or "terminated" in container(pod).get("state", {})
 
     async def _read(self, log: JobLog, path: str, pod: str) -> None:

@@ -19,9 +19,7 @@ EXECUTION, ATTEMPT = "rainbow/execution", "rainbow/attempt"
 ENDED, ENDED_MESSAGE = "rainbow/ended", "rainbow/ended-message"
 
 #: Why a Job was ended, as the annotation says it.
-CANCELLED, LEASE_OVER, IMAGE_PULL, NOT_STARTED, ORPHANED = (
-    *("CANCELLED", "LEASE_OVER", "IMAGE_PULL", "NOT_STARTED", "ORPHANED"),
-)
+CANCELLED, LEASE_OVER, IMAGE_PULL, NOT_STARTED = "CANCELLED", "LEASE_OVER", "IMAGE_PULL", "NOT_STARTED"
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

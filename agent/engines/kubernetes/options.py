@@ -27,7 +27,6 @@ DEFAULTS: Mapping[str, Any] = {
     "notInterruptible": {},
     "graceSeconds": 30,
     "keepSeconds": 3600,
-    "orphanSeconds": 600,
     "logLimitBytes": LOG_LIMIT_BYTES,
     "timeoutSeconds": 10,
 }
@@ -60,7 +59,6 @@ class Options:
     not_interruptible: Mapping[str, Any]
     grace_seconds: float
     keep_seconds: float
-    orphan_seconds: float
     log_limit_bytes: int
     timeout_seconds: float
 
@@ -102,7 +100,6 @@ def read_options(given: Mapping[str, Any]) -> Options:
         not_interruptible=options["notInterruptible"],
         grace_seconds=parse_seconds(options, "graceSeconds"),
         keep_seconds=parse_seconds(options, "keepSeconds"),
-        orphan_seconds=parse_seconds(options, "orphanSeconds"),
         log_limit_bytes=limit,
         timeout_seconds=parse_seconds(options, "timeoutSeconds", least=1),
     )

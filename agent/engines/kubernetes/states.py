@@ -116,7 +116,7 @@ def _failure(job: Object, pods: Sequence[Object], failed: Object, state: NativeS
     ended_by = names.annotation(job, names.ENDED)
     pod = min((pod for pod in pods if pod["status"].get("phase") == "Failed"), key=_failed_at, default=None)
     if failed.get("reason") == "DeadlineExceeded" and ended_by:
-        if ended_by in (names.CANCELLED, names.ORPHANED):
+        if ended_by == names.CANCELLED:
             return replace(state, phase=NativePhase.ABORTED)
         reason, message = _MESSAGES.get(ended_by, (ended_by, ""))
         words = names.annotation(job, names.ENDED_MESSAGE)
