@@ -146,7 +146,7 @@ _SUBMITTER = _VIEWER | {"executions.create", "executions.end", "executions.write
 _EDITOR = _SUBMITTER | {"attributes.write", "projects.write", "workflows.write"}
 _OPERATOR = _VIEWER | {
     *("executions.end", "executions.write", "fleet.write", "clusters.switch", "clusters.report"),
-    *("token_pools.write", "quotas.write"),
+    *("token_pools.write", "token_pools.allocate", "quotas.write"),
     *("cluster_tokens.read", "cluster_tokens.write", "reconciliations.read", "reconciliations.write"),
     *("clock.read", "clock.write", "configuration.read", "use_grants.read", "use_grants.write"),
 }

@@ -11,8 +11,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
+from admin.services.evictions import evict_from_lost, judge_health
 from tests.conftest import MakeApp
-from tests.support.agents import PlayedAgent, add, closure, event_types, played_agent
+from tests.support.agents import PlayedAgent, WatchedClock, add, closure, event_types, played_agent
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, create, created, get, ok, put_attribute, refused
 from tests.support.statements import statements
 from tests.support.threads import all_at_once, at_once
@@ -164,6 +166,30 @@ def test_a_retry_counts_again_and_a_silent_cluster_still_counts(api: FlaskClient
     assert west.start() == ["b"]
     assert east.offered() == {}  # its next attempt has to wait for room as well
     west.finish(["b"])
+
+
+@pytest.mark.parametrize(("on_lost", "is_free"), [("wait", False), ("fail", True), ("retry", True)])
+def test_a_run_on_a_lost_cluster_counts_until_its_policy_or_an_operator_ends_it(
+    make_app: MakeApp, on_lost: str, is_free: bool
+) -> None:
+    app = make_app(agents={"leaseSeconds": 60, "unreachableSeconds": 30, "lostSeconds": 90, "waitSeconds": 10})
+    clock, context, client = WatchedClock(app), context_of(app), app.test_client()
+    gone, here = played_agent(client, context, "gone"), played_agent(client, context, "here")
+    quota(client, "project", running=1)
+    add(gone, "a", retry={"on_lost": on_lost})
+    assert gone.start() == ["a"]
+    add(here, "b")
+    assert here.offered() == {}
+    clock.advance(100)
+    judge_health(context)
+    evict_from_lost(context, 100)
+    if not is_free:
+        assert here.offered() == {}
+        ok(client.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/a", json={"give_up": True}))
+    assert here.start() == ["b"]
+    gone.sync()  # what is heard of again counts no more
+    [use] = get(client, f"quota_usage?project={PROJECT}")["quotas"]
+    assert (use["field"], use["used"]) == ("running", "1")
 
 
 def test_the_platform_has_a_quota_of_its_own(make_app: MakeApp) -> None:

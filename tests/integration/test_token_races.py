@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pytest
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Granted, NotHeld, Renewed
@@ -79,7 +80,7 @@ def repeated(call: Callable[[], Result]) -> Result:
     for _ in range(_MOST_REPEATS):
         try:
             return call()
-        except (TokensUnavailable, OperationalError) as error:
+        except (TokensUnavailable, OperationalError, SQLAlchemyTimeout) as error:
             failure = error
     raise failure
 
