@@ -66,7 +66,7 @@ test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, genera
 	$(BIN)/pytest -n 4 --dist worksteal tests/robustness
 
 test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run the tests that need one
-	@tests/kubernetes/build-server >/dev/null
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-server >/dev/null
 	@[ "$$(id -u)" != 0 ] || tests/kubernetes/fetch-node >/dev/null
 	$(BIN)/pytest tests/kubernetes
 
