@@ -39,7 +39,7 @@ _WRITTEN = frozenset(
     }
 )
 #: Of clusters that operators switched; who did and what they wrote then is for who may read the fleet.
-_SWITCHED = re.compile(rb"is (?:disabled|cordoned|draining) \(|[Aa]fter (?:revision|event) [0-9]")
+_SWITCHED = re.compile(rb"is (?:disabled|cordoned|draining) \(|(?:After|after) (?:revision|event) [0-9]")
 _QUOTED = re.compile(rb"'([^'\"\\ ]+)'")
 #: What an answer tells by itself: where executions are or would be, and what settings and requests name.
 _TOLD = re.compile(rb'"(?:cluster|previous_cluster|redecided_cluster|from|to|pool|label|name)":"([^"\\]*)"')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 from marshmallow import ValidationError, fields, validates_schema
@@ -24,7 +26,16 @@ from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.changeable.registry import NAMED_KINDS
-from admin.services.timeline import EXECUTION, MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
+from admin.services.timeline import (
+    CREATION,
+    EXECUTION,
+    MOST_CHANGES,
+    SOURCES,
+    Entry,
+    Position,
+    TimelineFilter,
+    TimelinePage,
+)
 from admin.store.executions import ListedExecution
 from admin.store.registration_tables import launch_plans, workflows
 
@@ -33,7 +44,7 @@ _OF_CLUSTER = (
     "the members of pools and labels which had or have it."
 )
 _FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor")
-_MORE_FILTERS = ("source", "executions", "after", "before")
+_MORE_FILTERS = ("source", "executions", "creations", "after", "before")
 
 
 #: The nouns of rows that have a name.
@@ -49,6 +60,10 @@ class TimelineQuery(ScopeQuery, PageQuery):
     executions = Flag(
         load_default=False,
         metadata={"description": "Ends of executions too; source=execution lists these alone."},
+    )
+    creations = Flag(
+        load_default=False,
+        metadata={"description": "Creations of executions too; source=creation lists these alone."},
     )
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
     before = TimeField(metadata={"type": "string", "description": "Before this time."})
@@ -66,7 +81,7 @@ class TimelineQuery(ScopeQuery, PageQuery):
     @validates_schema
     def check_cluster(self, query: Fields, **_: object) -> None:
         """A cluster belongs to no scope, and what is told of it is of its own kind."""
-        if "cluster" not in query or query.get("source") == EXECUTION:
+        if "cluster" not in query or query.get("source") in (EXECUTION, CREATION):
             return
         others = [key for key in Scope._fields if query.get(key)]
         if query.get("resource_type", FleetKind.CLUSTER.value).upper() != FleetKind.CLUSTER.value:
@@ -83,41 +98,53 @@ def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:
     return TimelineFilter(kind=kind, **conditions)
 
 
-#: Numbers in the token of a page, before the place of an execution.
-_NUMBERS = len(Position._fields) - 1
+#: Numbers in the token of a page, before the places of executions.
+_NUMBERS = len(Position._fields) - 2
 
 
 def position_of(token: str | None) -> Position:
     """Where the page of a token starts."""
     # A token of an earlier version has no place for registrations, for activations, or for executions.
-    key = key_of(token, 2, 4, _NUMBERS, _NUMBERS + 2) or ()
+    key = key_of(token, 2, 4, _NUMBERS, _NUMBERS + 2, _NUMBERS + 4) or ()
     numbers = [parse_number(part, wrong_token()) if part else None for part in (*key, *[""] * _NUMBERS)[:_NUMBERS]]
     revision, event, workflow, launch_plan, activation = numbers
-    execution = None
-    if len(key) > _NUMBERS and key[_NUMBERS]:
-        try:
-            execution = parse_time(key[_NUMBERS]), parse_number(key[-1], wrong_token())
-        except ValueError:
-            raise wrong_token() from None
-    return Position(revision, event, workflow, launch_plan, activation, execution)
+    places = (_place(key[start : start + 2]) for start in (_NUMBERS, _NUMBERS + 2))
+    return Position(revision, event, workflow, launch_plan, activation, *places)
+
+
+def _place(key: Sequence[str]) -> tuple[datetime, int] | None:
+    """A place among executions, of the two parts of a token that it is made of."""
+    if not key or not key[0]:
+        return None
+    try:
+        return parse_time(key[0]), parse_number(key[1], wrong_token())
+    except ValueError:
+        raise wrong_token() from None
 
 
 def _key(position: Position) -> list[str]:
     """The parts of the token of a position."""
-    *numbers, _ = position
-    end = ["", ""] if position.execution is None else [position.execution[0].isoformat(), str(position.execution[1])]
-    return [*("" if number is None else str(number) for number in numbers), *end]
+    *numbers, execution, creation = position
+    places = [
+        part
+        for place in (execution, creation)
+        for part in (["", ""] if place is None else [place[0].isoformat(), str(place[1])])
+    ]
+    return [*("" if number is None else str(number) for number in numbers), *places]
 
 
 #: What is registered, in the words of events.
 _REGISTERED = {workflows.name: "WORKFLOW_REGISTERED", launch_plans.name: "LAUNCH_PLAN_REGISTERED"}
 _ACTIVATED = {ACTIVE: "LAUNCH_PLAN_ACTIVATED", INACTIVE: "LAUNCH_PLAN_DEACTIVATED"}
+#: How an execution was created, by its mode.
+_CREATED = {"MANUAL": "CREATED", "RELAUNCH": "RELAUNCHED", "RECOVERED": "RECOVERED"}
 #: Every type that an entry may have.
 ENTRY_TYPES = (
     *EVENT_TYPES,
     *_REGISTERED.values(),
     *_ACTIVATED.values(),
     *(phase.value for phase in Phase if phase.is_finished),
+    *_CREATED.values(),
 )
 
 
@@ -143,7 +170,9 @@ class EntryAnswer(Answer):
         Meta(description="Of an event, or of a registration of its type; of a revision the same as `revision`."),
     ] = None
     id: Annotated[IdentifierAnswer | None, Meta(description="Of what was registered, activated or deactivated.")] = None
-    execution: Annotated[ExecutionIdAnswer | None, Meta(description="That has ended; `type` is its phase.")] = None
+    execution: Annotated[
+        ExecutionIdAnswer | None, Meta(description="That ended, `type` is its phase; or was created.")
+    ] = None
     reason: Annotated[str | None, Meta(description="Of an execution that has ended: the code of its reason.")] = None
     cause: Annotated[
         str | None, Meta(description="Of an execution that has ended without success: the category of its cause.")
@@ -199,9 +228,11 @@ class EntryAnswer(Answer):
                 claimed_by=registration.claimed_by,
                 message=registration.message,
             )
+        if entry.creation is not None:
+            return cls.from_creation(entry.creation)
         if entry.execution is not None:
             return cls.from_execution(entry.execution)
-        assert event is not None, "an entry is one of the four"
+        assert event is not None, "an entry is one of the five"
         return cls(
             at=event.at,
             source=entry.source,
@@ -215,6 +246,22 @@ class EntryAnswer(Answer):
             revision=event.revision,
             deadline=event.deadline,
             ended_by=None if entry.ended_by is None else ProvenanceAnswer.from_attributes(entry.ended_by),
+        )
+
+    @classmethod
+    def from_creation(cls, execution: ListedExecution) -> EntryAnswer:
+        """The creation of an execution: by whom, and of which one it is another run."""
+        reference = execution.reference or {}
+        return cls(
+            at=execution.created_at,
+            source=CREATION,
+            type=_CREATED.get(execution.mode, "CREATED"),
+            execution=ExecutionIdAnswer.from_execution(execution),
+            workflow=execution.workflow or None,
+            author=execution.created_by or None,
+            claimed_by=execution.claimed_by,
+            proof=execution.created_proof,
+            message=f"of {reference['name']}" if reference.get("name") else None,
         )
 
     @classmethod

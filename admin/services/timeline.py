@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -40,13 +40,20 @@ from admin.store import (
 )
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.cluster_groups import CLUSTER_GROUPS
-from admin.store.execution_lists import LAST_ENDED_FIRST, Page, Place
+from admin.store.execution_lists import LAST_ENDED_FIRST, NEWEST_FIRST, Order, Page, Place
 from admin.store.executions import ListedExecution
 from admin.store.registration_history import Registration, RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
 from admin.store.revisions import Revision, RevisionFilter
 
-_Item = Revision | ClusterEvent | Registration | ListedExecution
+
+class Creation(NamedTuple):
+    """An execution that was created."""
+
+    execution: ListedExecution
+
+
+_Item = Revision | ClusterEvent | Registration | ListedExecution | Creation
 
 #: The newest revisions, events and registrations whose names a wrong one is compared with.
 _NEWEST = 1000
@@ -57,9 +64,10 @@ MOST_CHANGES = 5
 
 
 REVISION, CLUSTER_EVENT, REGISTRATION, EXECUTION = "revision", "cluster-event", "registration", "execution"
+CREATION = "creation"
 #: The sources of events that belong to no cluster, by their types.
 _EVENT_SOURCES = {REDECIDED: "redecision", PRUNED: "pruning"}
-SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION, EXECUTION)
+SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION, EXECUTION, CREATION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +77,14 @@ class TimelineFilter(RevisionFilter):
     cluster: str | None = None  #: its definition and events, what moved from or to it, and the groups that name it
     source: str | None = None  #: one of `SOURCES`
     executions: bool = False  #: the ends of executions too, which may be many
+    creations: bool = False  #: the creations of executions too
     registered: frozenset[Scope] | None = None  #: only registrations at and below these scopes
 
     @property
     def has_events(self) -> bool:
         """Whether events may be among them: they belong to no scope and are of no other kind."""
         is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
-        is_of_events = self.source not in (REVISION, REGISTRATION, EXECUTION)
+        is_of_events = self.source not in (REVISION, REGISTRATION, EXECUTION, CREATION)
         return is_of_events and not is_scoped and self.sees_fleet and self.kind in (None, FleetKind.CLUSTER.value)
 
     @property
@@ -95,13 +104,31 @@ class TimelineFilter(RevisionFilter):
     @property
     def has_executions(self) -> bool:
         """Whether ends of executions may be among them: they are of no kind."""
-        return (self.executions or self.source == EXECUTION) and self.kind is None
+        return (self.executions or self.source == EXECUTION) and self.source != CREATION and self.kind is None
 
-    def ended(self) -> Iterator[Condition]:
-        """What selects the executions; who caused an end is who ended it."""
+    @property
+    def has_creations(self) -> bool:
+        """Whether creations of executions may be among them."""
+        return (self.creations or self.source == CREATION) and self.source != EXECUTION and self.kind is None
+
+    def created(self) -> Iterator[Condition]:
+        """What selects the executions that were created; who caused that is the creator."""
+        yield from self._executions()
+        if self.actor is not None:
+            yield equals("created_by", self.actor)
+        if self.after is not None:
+            yield Condition(field="created_at", function="gte", values=(self.after,))
+        if self.before is not None:
+            yield Condition(field="created_at", function="lt", values=(self.before,))
+
+    def _executions(self) -> Iterator[Condition]:
         for name in ("domain", "project", "workflow", "launch_plan", "cluster"):
             if getattr(self, name) is not None:
                 yield equals(name, getattr(self, name))
+
+    def ended(self) -> Iterator[Condition]:
+        """What selects the executions; who caused an end is who ended it."""
+        yield from self._executions()
         if self.actor is not None:
             yield equals("abort_principal", self.actor)
             yield equals("phase", Phase.ABORTED.value)
@@ -146,11 +173,12 @@ class Position(NamedTuple):
     launch_plan: int | None = None
     activation: int | None = None
     execution: tuple[datetime, int] | None = None  #: when it ended, and its row's id
+    creation: tuple[datetime, int] | None = None  #: when it was created, and its row's id
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A revision with the first of its changes, an event, a registration, or an execution that has ended."""
+    """A revision with the first of its changes, an event, a registration, or an execution that was created or ended."""
 
     revision: Revision | None = None
     changes: Sequence[RowChange] = ()
@@ -158,9 +186,12 @@ class Entry:
     ended_by: Provenance | None = None  #: the event that ended a drain
     registration: Registration | None = None
     execution: ListedExecution | None = None
+    creation: ListedExecution | None = None
 
     @property
     def source(self) -> str:
+        if self.creation is not None:
+            return CREATION
         if self.execution is not None:
             return EXECUTION
         if self.registration is not None:
@@ -188,10 +219,17 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         # Each in its own order: a clock that was set back reorders none.
         ends = _find_ended(context, connection, conditions, position, limit + 1)
-        sources = [*_find(connection, conditions, position, limit + 1), ends.executions]
+        creations = _find_created(context, connection, conditions, position, limit + 1)
+        created = [Creation(execution) for execution in creations.executions]
+        sources = [*_find(connection, conditions, position, limit + 1), ends.executions, created]
         merged = list(heapq.merge(*sources, key=_time, reverse=True))
-        # Where rare ends are looked for further on, entries from before the last that was looked at come later.
-        reached = _end_of(ends.last) if len(ends.executions) <= limit else None
+        # Where rare ones are looked for further on, entries from before the last that was looked at come later.
+        searched = {"execution": ends, "creation": creations}
+        places = {name: _end_of(page.last) for name, page in searched.items() if len(page.executions) <= limit}
+        unfinished = {name: place for name, place in places.items() if place is not None}
+        # Of two of them the one that has not come as far back; the other goes on after what is shown of it.
+        last_searched = max(unfinished, key=lambda name: unfinished[name], default=None)
+        reached = None if last_searched is None else unfinished[last_searched]
         if reached is not None:
             merged = [item for item in merged if _time(item) >= reached[0]]
         page = merged[:limit]
@@ -205,8 +243,8 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         unknown = list(_find_unknown(context, connection, conditions)) if is_empty and may_know else []
         not_listed = _not_listed(retention.cutoffs(connection), conditions) if is_last else None
     next_position = None if is_last else _position_after(page, position)
-    if next_position is not None and reached is not None and len(merged) <= limit:
-        next_position = next_position._replace(execution=reached)
+    if next_position is not None and last_searched is not None and len(merged) <= limit:
+        next_position = Position(**{**next_position._asdict(), last_searched: reached})
     return TimelinePage(
         entries=[_entry(item, changes, ended_by) for item in page],
         next_position=next_position,
@@ -237,13 +275,32 @@ def _find_ended(
     """The executions that ended last; there may be fewer than asked for, with a place to go on after."""
     if not conditions.has_executions:
         return Page(executions=[], last=None)
-    selected = [*conditions.ended(), *seen_executions(context)]
+    return _page(context, connection, conditions.ended(), LAST_ENDED_FIRST, position.execution, limit)
+
+
+def _find_created(
+    context: Context, connection: Connection, conditions: TimelineFilter, position: Position, limit: int
+) -> Page[ListedExecution]:
+    """The executions that were created last; there may be fewer than asked for, with a place to go on after."""
+    if not conditions.has_creations:
+        return Page(executions=[], last=None)
+    return _page(context, connection, conditions.created(), NEWEST_FIRST, position.creation, limit)
+
+
+def _page(
+    context: Context,
+    connection: Connection,
+    conditions: Iterable[Condition],
+    order: Order,
+    after: Place | None,
+    limit: int,
+) -> Page[ListedExecution]:
     return execution_lists.page(
         connection,
-        selected,
+        [*conditions, *seen_executions(context)],
         ListedExecution,
-        order=LAST_ENDED_FIRST,
-        after=position.execution,
+        order=order,
+        after=after,
         limit=limit,
         limits=context.list_limits,
     )
@@ -256,6 +313,8 @@ def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], ended_by: Ma
         return Entry(registration=item)
     if isinstance(item, ListedExecution):
         return Entry(execution=item)
+    if isinstance(item, Creation):
+        return Entry(creation=item.execution)
     return Entry(event=item, ended_by=ended_by.get(item.number))
 
 
@@ -264,7 +323,7 @@ def _not_listed(cutoffs: Cutoffs, conditions: TimelineFilter) -> str | None:
     sources = [
         (conditions.has_revisions, "revisions made before", cutoffs.revisions),
         (conditions.has_events, "events from before", cutoffs.cluster_events),
-        (conditions.has_executions, "executions that ended before", cutoffs.executions),
+        (conditions.has_executions or conditions.has_creations, "executions that ended before", cutoffs.executions),
     ]
     parts = [
         f"{words} {show_time(cutoff)}"
@@ -314,6 +373,8 @@ def _existing_names(context: Context, connection: Connection, kind: str) -> Coll
 
 
 def _time(item: _Item) -> datetime:
+    if isinstance(item, Creation):
+        return item.execution.created_at
     if isinstance(item, ListedExecution):
         assert item.finished_at is not None, "only those that have ended are listed"
         return item.finished_at
@@ -325,6 +386,8 @@ def _position_after(page: Sequence[_Item], before: Position) -> Position:
     for item in page:
         if isinstance(item, ListedExecution):
             position = position._replace(execution=(_time(item), item.id))
+        elif isinstance(item, Creation):
+            position = position._replace(creation=(_time(item), item.execution.id))
         else:
             position = Position(**{**position._asdict(), _source(item): item.number})
     return position

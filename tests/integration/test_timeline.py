@@ -850,13 +850,34 @@ def test_ends_of_executions_are_selected_by_time(ended: FlaskClient) -> None:
     assert names_of(entries(ended, f"&source=execution&after={after}&before={before}")) == ["stopped", "bad"]
 
 
+def test_creations_of_executions_are_listed_with_all_that_somebody_did(ended: FlaskClient, app_clock: Clock) -> None:
+    id = {"project": PROJECT, "domain": "development", "name": "ok"}
+    ok(ended.post(f"{API}/executions/relaunch", json={"id": id, "name": "again", "claimed_by": "ana"}))
+    alone = entries(ended, "&source=creation")
+    assert {entry["source"] for entry in alone} == {"creation"}
+    assert [entry["execution"]["name"] for entry in alone] == ["again", "waits", "elsewhere", "stopped", "bad", "ok"]
+    assert [entry["type"] for entry in alone[:2]] == ["RELAUNCHED", "CREATED"]
+    assert names_of(entries(ended, "&creations=true")) == []
+    by_ana = entries(ended, "&actor=ana&executions=true&creations=true")
+    done = [(entry["source"], entry["execution"]["name"]) for entry in by_ana]
+    assert done == [("creation", "again"), ("execution", "elsewhere"), ("execution", "stopped")]
+    assert [entry["execution"]["name"] for entry in entries(ended, "&source=creation&domain=staging")] == ["elsewhere"]
+
+
 @pytest.mark.parametrize("most_sorted", [0, 100])
 @pytest.mark.parametrize("examined", [1, 2, 100])
 def test_pages_with_ends_of_executions_join_without_gaps(
     ended: FlaskClient, app: Flask, examined: int, most_sorted: int
 ) -> None:
     limits = ListLimits(sorted=most_sorted, sorted_first=0, examined_first=1, examined=examined)
-    for query in ("&executions=true", "&source=execution&cluster=oak", "&source=execution&actor=ana"):
+    for query in (
+        "&executions=true",
+        "&source=execution&cluster=oak",
+        "&source=execution&actor=ana",
+        "&executions=true&creations=true",
+        "&executions=true&creations=true&actor=ana",
+        "&source=creation&domain=staging",
+    ):
         complete = entries(ended, query)
         app.extensions["rainbow"] = replace(context_of(app), list_limits=limits)
         for size in (1, 2, 3):

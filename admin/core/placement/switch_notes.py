@@ -11,7 +11,9 @@ _BRACKETS = str.maketrans("()", "[]")
 _NOTE = re.compile(rf"(\bis (?:disabled|cordoned|draining)) \({_PAIRED.pattern}\)")
 #: By whom and why the fleet changed, in causes of new decisions; the cause is the end of a sentence.
 _CAUSE = re.compile(
-    r"([Aa]fter (?:revision \d+|event \d+, cluster '[^']+' (?:was|is) [a-z ]+?))(?: by |: |, and ).*?(\.?)\Z", re.DOTALL
+    r"((?:After|after) (?:revision \d+|event \d+, cluster '[^']+' (?:was|is) [a-z ]+?))"
+    r"(?: by |: |, and ).*?(\.?)\Z",
+    re.DOTALL,
 )
 
 

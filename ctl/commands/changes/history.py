@@ -76,7 +76,8 @@ happens to clusters belongs to no scope and to no other noun.
 
 Ends of executions, which may be many, are shown with --executions, or alone with --source execution: each with its
 phase, cluster and cause. -p, -d, WORKFLOW, --launchplan and --cluster select them too; --author those that somebody
-ended.
+ended. Creations are shown with --creations, or alone with --source creation; relaunches and recoveries are said to be
+such. `--author WHO --executions --creations` is all that somebody did.
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 """
@@ -102,6 +103,7 @@ The author is anonymous while the admin does not know its users; the name that t
             help="Only entries of this kind.",
         ),
         Option(["--executions"], is_flag=True, help="Ends of executions too; --source execution shows these alone."),
+        Option(["--creations"], is_flag=True, help="Creations of executions too; --source creation shows these alone."),
         Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, happened to it or moved there."),
         *_LISTING.options(),
     ],
@@ -118,6 +120,7 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history --source registration -p flytesnacks -d development",
         "rainbowctl history --source execution --cluster east --since 2h",
         "rainbowctl history --executions -p flytesnacks --since 2h",
+        "rainbowctl history --author ann --executions --creations --since 7d",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -141,7 +144,9 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
-    is_filtered = any(flags[key] for key in ("author", "since", "until", "is_all", "cluster", "source", "executions"))
+    is_filtered = any(
+        flags[key] for key in ("author", "since", "until", "is_all", "cluster", "source", "executions", "creations")
+    )
     if is_filtered or typed_choice(flags) or scope_filters(session, flags):
         meaning = "the difference of two revisions" if ".." in number else "one revision"
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
@@ -185,6 +190,8 @@ def _find_entries(
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
     if flags["executions"]:
         selected["executions"] = "true"
+    if flags["creations"]:
+        selected["creations"] = "true"
     pages = session.client.timeline_pages(**filters, **{name: value for name, value in selected.items() if value})
     return _read_entries(pages, pruned)
 
@@ -242,6 +249,7 @@ _NAMES = {
     "pruning": ("round of pruning", "rounds of pruning"),
     "registration": ("registration", "registrations"),
     "execution": ("end of an execution", "ends of executions"),
+    "creation": ("creation of an execution", "creations of executions"),
 }
 
 
@@ -267,7 +275,7 @@ def _name(entry: Document) -> str:
     if entry["source"] == "registration":
         word = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launchplan"
         return "/".join([word, *Identifier.from_document(entry["id"]).document().values()])
-    if entry["source"] == "execution":
+    if entry["source"] in ("execution", "creation"):
         return ExecutionId.from_document(entry["execution"]).resource
     return f"{entry['source']}/{entry['revision'] if entry['source'] == 'revision' else entry['number']}"
 
@@ -283,6 +291,8 @@ def _what(session: Session, entry: Document) -> list[str]:
         return [f"{happened} {noun} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
     if entry["source"] == "execution":
         return [_end(entry)]
+    if entry["source"] == "creation":
+        return [f"{str(entry['type']).lower()} execution {ExecutionId.from_document(entry['execution'])}"]
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         happened += _drain(session.printer, entry)
