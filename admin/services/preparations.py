@@ -77,8 +77,8 @@ class Preparation:
 
     @cached_property
     def _unread(self) -> list[dict[str, str]]:
-        """Warnings of what the request, its launch plan or its job says and no engine of Rainbow reads."""
-        effects = unread_in_launch(self.run_plan.effective.settings.values(), self.resolved.launch.job)
+        """Warnings of what the request or its launch plan says and no engine of Rainbow reads."""
+        effects = unread_in_launch(self.run_plan.effective.settings.values())
         return [{"code": effect.outcome.value, "message": effect.message} for effect in _by_message(effects)]
 
     def _unread_fields(self, cluster: str | None) -> Sequence[dict[str, str]]:

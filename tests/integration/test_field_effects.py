@@ -72,9 +72,7 @@ def set_up(api: FlaskClient) -> FlaskClient:
         {**envs(MODE="row", LEVEL="row", BOTH="row", FREE="row"), "labels": {"values": {"team": "row"}}},
         **WORKFLOW,
     )
-    put_attribute(
-        api, "project", "workflow_execution_config", {"max_parallelism": 7, "annotations": {"values": {"a": "b"}}}
-    )
+    put_attribute(api, "project", "workflow_execution_config", {"max_parallelism": 7, "overwrite_cache": True})
     put_attribute(api, "workflow", "quality_of_service", {"tier": "LOW"}, **WORKFLOW)
     put_attribute(
         api,
@@ -92,17 +90,17 @@ def test_what_the_job_and_the_launch_plan_say_themselves_is_not_used(set_up: Fla
     job = "the job of workflow index.build v1 says"
     answer = effective(set_up, CONFIG, **PLAN)
     assert sorted(effects(answer, CONFIG)) == [
-        ("annotations.values.a", *UNREAD),
         ("envs.values.BOTH", "launch_plan_says", "plan", "launch plan hourly v1 says plan"),
         ("envs.values.LEVEL", "launch_plan_says", "plan", "launch plan hourly v1 says plan"),
         ("envs.values.MODE", "ignored_by_job", "job", f"{job} job"),
         ("labels.values.team", "ignored_by_job", "search", f"{job} search"),
         ("max_parallelism", "launch_plan_says", 3, "launch plan hourly v1 says 3"),
+        ("overwrite_cache", *UNREAD),
     ]
     steps = {step["level"]: step for step in answer["values"][0]["trail"]}
     assert steps["workflow"]["used"] == ["envs.values.FREE"]
     assert steps["project"]["used"] == []
-    assert steps["project"]["overridden"] == ["max_parallelism", "annotations.values.a"]
+    assert steps["project"]["overridden"] == ["max_parallelism", "overwrite_cache"]
     messages = {entry["message"] for entry in answer["field_effects"][CONFIG]}
     no_effect = get(set_up, f"matchable_attributes/no_effect?resource_type={CONFIG}")["warnings"]
     [warning] = [entry for entry in no_effect if entry["code"] == "ignored_by_job"]
@@ -114,14 +112,14 @@ def test_what_the_job_and_the_launch_plan_say_themselves_is_not_used(set_up: Fla
 def test_a_workflow_without_its_launch_plan_has_only_its_job(set_up: FlaskClient) -> None:
     answer = effective(set_up, CONFIG, **WORKFLOW)
     assert [(field, value) for field, _, value, _ in sorted(effects(answer, CONFIG))] == [
-        ("annotations.values.a", None),
         ("envs.values.BOTH", "job"),
         ("envs.values.MODE", "job"),
         ("labels.values.team", "search"),
         ("max_parallelism", None),
+        ("overwrite_cache", None),
     ]
     of_project = effects(effective(set_up, CONFIG), CONFIG)  # in its domain
-    assert of_project == [("max_parallelism", *UNREAD), ("annotations.values.a", *UNREAD)]
+    assert of_project == [("max_parallelism", *UNREAD), ("overwrite_cache", *UNREAD)]
     plain = effective(set_up, CONFIG, query="", **WORKFLOW)
     assert "field_effects" not in plain
     assert plain["values"][0]["value"] == answer["values"][0]["value"]
@@ -158,7 +156,7 @@ def test_reach_marks_the_fields_that_a_job_or_a_launch_plan_says_itself(set_up: 
     [plan] = reach["scopes"]
     assert (plan["relation"], reach["counts"]["follows"], reach["counts"]["not_followed"]) == ("follows", 1, 1)
     explained = effective(set_up, CONFIG, **PLAN)["field_effects"][CONFIG]
-    of_project = ("max_parallelism", "annotations.values.a")
+    of_project = ("max_parallelism", "overwrite_cache")
     of_row = {entry["field"]: entry for entry in explained if entry["field"] not in of_project}
     marked = {entry["field"]: entry for entry in plan["field_effects"]}
     assert marked.keys() == of_row.keys()
@@ -259,7 +257,7 @@ def test_a_job_of_which_a_version_follows_a_field_does_not_take_it_away(set_up: 
     assert effects(answer, CONFIG) == [
         ("envs.values.MODE", "ignored_by_job", None, "the job of workflow index.build says it itself"),
         ("max_parallelism", *UNREAD),
-        ("annotations.values.a", *UNREAD),
+        ("overwrite_cache", *UNREAD),
     ]
 
 
@@ -399,9 +397,10 @@ def test_many_warnings_are_cut_and_counted(api: FlaskClient) -> None:
 
 
 def test_fields_that_no_engine_reads_are_not_said_to_be_used(api: FlaskClient) -> None:
-    config = {"max_parallelism": 3, "interruptible": True, **envs(LEVEL="info")}
+    config = {"max_parallelism": 3, "overwrite_cache": True, **envs(LEVEL="info")}
     message = (
-        "max_parallelism, interruptible are passed to agents, but no engine of Rainbow reads them; one of your own may."
+        "max_parallelism, overwrite_cache are passed to agents, but no engine of Rainbow reads them; "
+        "one of your own may."
     )
     path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}"
     body = {"attributes": {"matching_attributes": {"workflow_execution_config": config}}}
@@ -412,8 +411,8 @@ def test_fields_that_no_engine_reads_are_not_said_to_be_used(api: FlaskClient) -
         assert [(entry["code"], entry["field"], entry["message"]) for entry in warnings] == [
             ("unread_field", "max_parallelism", message)
         ]
-    assert reasons[0]["fields"] == ["max_parallelism", "interruptible"]
-    unread = [("max_parallelism", *UNREAD), ("interruptible", *UNREAD)]
+    assert reasons[0]["fields"] == ["max_parallelism", "overwrite_cache"]
+    unread = [("max_parallelism", *UNREAD), ("overwrite_cache", *UNREAD)]
     answer = effective(api, CONFIG)
     assert effects(answer, CONFIG) == unread
     [*_, step] = answer["values"][0]["trail"]
@@ -421,10 +420,7 @@ def test_fields_that_no_engine_reads_are_not_said_to_be_used(api: FlaskClient) -
     created(api, "e", overwrite_cache=True)
     placed = ok(api.post(f"{API}/placements", json={"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}))
     assert effects(placed, CONFIG) == unread
-    assert effects(explanation(api, "e"), CONFIG) == [*unread, ("overwrite_cache", *UNREAD)]
-    quotas = {"attributes": {"quota": "5"}}
-    put_attribute(api, "domain", "cluster_resource_attributes", quotas)
-    assert effects(effective(api, "CLUSTER_RESOURCE"), "CLUSTER_RESOURCE") == [("attributes.quota", *UNREAD)]
+    assert effects(explanation(api, "e"), CONFIG) == unread
 
 
 def test_an_execution_says_which_settings_its_own_job_overrides(set_up: FlaskClient) -> None:
@@ -443,24 +439,21 @@ def unread(answer: Any) -> list[str]:
 def test_a_creation_warns_of_what_its_request_says_and_no_engine_reads(api: FlaskClient) -> None:
     put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 3}, domain=DOMAIN)
     assert unread(ok(create(api, "plain"))) == []  # of settings it is listed with the warnings
-    body = asked("said", interruptible=True, job={**JOB, "annotations": {"team": "search"}})
-    expected = [
-        "interruptible is passed to agents, but no engine of Rainbow reads it; one of your own may.",
-        "annotations.team is passed to agents, but no engine of Rainbow reads it; one of your own may.",
-    ]
+    body = asked("said", overwrite_cache=True, interruptible=True, job={**JOB, "annotations": {"team": "search"}})
+    expected = ["overwrite_cache is passed to agents, but no engine of Rainbow reads it; one of your own may."]
     assert unread(ok(api.post(f"{API}/executions?dry_run=true", json=body))) == expected
     assert unread(ok(api.post(f"{API}/placements", json=body))) == expected
     assert unread(ok(api.post(f"{API}/executions", json=body))) == expected
-    assert [entry[0] for entry in effects(explanation(api, "said"), CONFIG)] == ["max_parallelism", "interruptible"]
+    assert [entry[0] for entry in effects(explanation(api, "said"), CONFIG)] == ["max_parallelism", "overwrite_cache"]
 
 
-@pytest.mark.parametrize(("engine", "is_warned"), [("local", True), ("slurm", True), ("ours", False)])
+@pytest.mark.parametrize(("engine", "is_warned"), [("local", True), ("kubernetes", True), ("ours", False)])
 def test_an_engine_of_ones_own_may_read_what_those_of_rainbow_do_not(
     api: FlaskClient, engine: str, is_warned: bool
 ) -> None:
     put_cluster(api, "oak")
     report(api, "oak", engine=engine)
-    assert bool(unread(ok(create(api, "said", cluster="oak", interruptible=True)))) is is_warned
+    assert bool(unread(ok(create(api, "said", cluster="oak", overwrite_cache=True)))) is is_warned
 
 
 def test_the_engines_of_rainbow_are_those_that_it_installs() -> None:

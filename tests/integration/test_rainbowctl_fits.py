@@ -163,9 +163,11 @@ def test_a_cluster_shows_which_fields_of_settings_its_engine_ignores(fleet: Rain
     assert f"ignores       {number} fields of settings; `-o wide` lists them\n" in fleet("get cluster oak")
     wide = fleet("get cluster oak -o wide")
     assert re.search(r"\nITS ENGINE IGNORES +FIELD +WHAT BECOMES OF IT\n", wide)
-    assert re.search(
-        r"\nworkflow-execution-config +interruptible +passed to agents; no engine of Rainbow reads it\n", wide
-    )
+    for field, effect in (
+        ("overwrite_cache", "passed to agents; no engine of Rainbow reads it"),
+        ("interruptible", "is for jobs of Kubernetes"),
+    ):
+        assert re.search(rf"\nworkflow-execution-config +{field} +{effect}\n", wide)
     assert re.search(r"\nplugin-override +overrides +decides which clusters may run a job; ", wide)
     assert "execution-queue-attribute" not in wide  # queues are Slurm's partitions
     assert "ignored_settings" not in rest(url, "clusters/ash")

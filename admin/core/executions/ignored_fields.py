@@ -26,6 +26,10 @@ _PLUGINS = _Ignored(
     ("overrides",),
     "decides which clusters may run a job; the engine runs its command all the same",
 )
+_KUBERNETES = tuple(
+    _Ignored(kinds.WORKFLOW_EXECUTION_CONFIG, path, "is for jobs of Kubernetes")
+    for path in (("security_context", "run_as"), ("annotations",), ("interruptible",))
+)
 #: By engine, what it ignores beside what no engine of Rainbow reads.
 _IGNORED_BY: Mapping[str, tuple[_Ignored, ...]] = {
     "local": (
@@ -37,8 +41,10 @@ _IGNORED_BY: Mapping[str, tuple[_Ignored, ...]] = {
         _Ignored(kinds.EXECUTION_QUEUE, ("tags",), "chooses a queue; the engine has none"),
         _PLUGINS,
         _Ignored(kinds.WORKFLOW_EXECUTION_CONFIG, ("labels",), "kept with the execution; jobs of the engine have none"),
+        *_KUBERNETES,
     ),
-    "slurm": (_PLUGINS,),
+    "slurm": (_PLUGINS, *_KUBERNETES),
+    "kubernetes": (_PLUGINS,),
 }
 
 

@@ -9,9 +9,7 @@ from typing import Any
 from admin.core.executions.consequences import ROUTE_KINDS, ConsequenceCode
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.spec import target_of
-from admin.core.graph.compatibility import is_requirement
 from admin.core.jobs.job import task_type
-from admin.core.jobs.parameters import PARAMETERS
 from admin.core.json_text import JsonObject
 from admin.core.problems import Path, dotted, quoted, shorten
 from admin.core.registrations import Identifier
@@ -100,16 +98,9 @@ def field_effects_on(resolved: Resolved, workflow: Identifier | None, job: JsonO
     return [*field_effects(resolved, RegisteredWork(jobs=jobs), paths), *_unread_in_layers(resolved)]
 
 
-def unread_in_launch(settings: Iterable[Resolved], job: Mapping[str, Any]) -> list[FieldEffect]:
-    """The fields that no engine of Rainbow reads, of those that a request, its launch plan or its job says itself.
-
-    What placement reads of a job's annotations is not among them.
-    """
-    effects = [effect for resolved in settings if resolved.kind.unread for effect in _unread_in_layers(resolved)]
-    annotations = [
-        ("annotations", key) for key in job.get("annotations", ()) if key != PARAMETERS and not is_requirement(key)
-    ]
-    return [*effects, *unread_fields(kinds.WORKFLOW_EXECUTION_CONFIG, annotations)]
+def unread_in_launch(settings: Iterable[Resolved]) -> list[FieldEffect]:
+    """The fields that no engine of Rainbow reads, of those that a request or its launch plan says itself."""
+    return [effect for resolved in settings if resolved.kind.unread for effect in _unread_in_layers(resolved)]
 
 
 def _unread_in_layers(resolved: Resolved) -> Iterator[FieldEffect]:

@@ -23,8 +23,10 @@ def _task_resource_spec(description: str) -> Section:
 
 #: What is said of fields that agents get with each execution, for engines of one's own.
 PASSED_ON = "Passed to agents; no engine of Rainbow reads it."
+#: What is said of fields that jobs of Kubernetes have, and those of other engines do not.
+KUBERNETES_ONLY = "Of Rainbow's engines, Kubernetes alone reads it."
 #: The engines of Rainbow, by the names that agents report; any other is somebody's own.
-ENGINES = frozenset({"local", "slurm"})
+ENGINES = frozenset({"local", "slurm", "kubernetes"})
 
 _SHORT = Text(max_length=255)
 LINES = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384)
@@ -36,7 +38,7 @@ LABEL_VALUES = MapOf(
     value=Text(pattern=names.LABEL_VALUE, rule=names.LABEL_VALUE_RULE, min_length=0, max_length=63),
 )
 ANNOTATION_VALUES = replace(
-    LABEL_VALUES, description=f"Kubernetes annotations for the execution. {PASSED_ON}", value=LINES
+    LABEL_VALUES, description=f"Kubernetes annotations for the execution. {KUBERNETES_ONLY}", value=LINES
 )
 
 TASK_RESOURCE = Kind(
@@ -69,11 +71,10 @@ CLUSTER_RESOURCE = Kind(
     name="CLUSTER_RESOURCE",
     noun="cluster-resource-attribute",
     payload_key="cluster_resource_attributes",
-    description=f"Values for the templates from which a project's namespace is made, such as its quota. {PASSED_ON}",
+    description="Values for the templates from which a project's namespace is made, such as its quota.",
     levels=(Level.DOMAIN, Level.PROJECT, Level.PROJECT_DOMAIN),
     merge=Merge.LEAF,
     payload=Section(fields={"attributes": TEMPLATE_VARIABLES}),
-    unread=(("attributes",),),
     example={"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}},
 )
 
@@ -162,7 +163,7 @@ _SECURITY_CONTEXT = Section(
     description="Who the work runs as, and the secrets it sees.",
     fields={
         "run_as": Record(
-            description=f"One identity, inherited as a whole so that none is mixed from two levels. {PASSED_ON}",
+            description=f"One identity, inherited as a whole so that none is mixed from two levels. {KUBERNETES_ONLY}",
             drop_empty=True,
             fields={
                 "iam_role": _SHORT,
@@ -221,7 +222,7 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
             ),
             "labels": Section(fields={"values": LABEL_VALUES}),
             "annotations": Section(fields={"values": ANNOTATION_VALUES}),
-            "interruptible": Boolean(wrapped=True, description=f"Whether spot machines will do. {PASSED_ON}"),
+            "interruptible": Boolean(wrapped=True, description=f"Whether spot machines will do. {KUBERNETES_ONLY}"),
             "overwrite_cache": Boolean(description=f"Whether cached results are computed anew. {PASSED_ON}"),
             "envs": Section(
                 fields={
@@ -243,8 +244,8 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
         }
     ),
     unread=(
-        *(("max_parallelism",), ("security_context",), ("annotations",)),
-        *(("interruptible",), ("overwrite_cache",), ("execution_env_assignments",)),
+        *(("max_parallelism",), ("security_context", "secrets"), ("security_context", "tokens")),
+        *(("overwrite_cache",), ("execution_env_assignments",)),
     ),
     example={
         "max_parallelism": 5,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose
 from ctl.cli.options import Option, definition_completer, filter_parameters
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
@@ -19,6 +20,8 @@ with the API server's words. A namespace is pending until what is rendered now w
 all objects and what happened to them are shown. Namespaces that cannot be rendered say why.
 """
 
+_LISTING = Listing(fields={name: name for name in ("namespace", "project", "domain")}, order="namespace")
+
 
 @command(
     help=_HELP,
@@ -31,16 +34,19 @@ all objects and what happened to them are shown. Namespaces that cannot be rende
             help="On this cluster, whose agent must make namespaces.",
         ),
         Option(["--failing"], is_flag=True, help="Only namespaces in which something is wrong or missing."),
+        *_LISTING.options(),
     ],
     examples=[
         "rainbowctl get cluster-resources -p flyteexamples -d development",
         "rainbowctl get cluster-resources --failing",
     ],
 )
-def get_cluster_resources(session: Session, cluster: str | None, failing: bool, **_: Any) -> None:
+def get_cluster_resources(session: Session, cluster: str | None, failing: bool, **flags: Any) -> None:
     scope, printer = resolve_scope(session, {}), session.printer
     answer = session.client.cluster_resources(scope.project or None, scope.domain or None, cluster, failing=failing)
-    namespaces = answer["namespaces"]
+    unshown = answer["count"] - len(answer["namespaces"])
+    namespaces = list(choose(session, answer["namespaces"], flags, _LISTING))
+    answer = {**answer, "namespaces": namespaces}
     if printer.machine_output([f"cluster-resources/{entry['namespace']}" for entry in namespaces], answer):
         return
     is_one = bool(scope.project and scope.domain)
@@ -49,8 +55,8 @@ def get_cluster_resources(session: Session, cluster: str | None, failing: bool, 
         printer.table(["NAMESPACE", "CLUSTER", *(["OBJECT"] if is_one else []), "STATE", "MESSAGE"], rows)
     else:
         printer.note_absence("No namespace is made by these settings.")
-    if answer["count"] > len(namespaces):
-        printer.note(f"{answer['count'] - len(namespaces)} more: name a project, or use --failing.")
+    if unshown:
+        printer.note(f"{unshown} more: name a project, or use --failing.")
     if answer["events"]:
         printer.line()
         events = [

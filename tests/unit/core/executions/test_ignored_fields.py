@@ -21,9 +21,9 @@ TASK_FIELDS = {
     "labels": "WORKFLOW_EXECUTION_CONFIG.labels",
 }
 #: What of a lease has settings that agents may use.
-LEASE_FIELDS = {"plugins": "PLUGIN_OVERRIDE.overrides", "attributes": "CLUSTER_RESOURCE.attributes"}
+LEASE_FIELDS = {"plugins": "PLUGIN_OVERRIDE.overrides"}
 #: What of a lease is not of settings, or has taken effect before agents get it.
-OTHER_LEASE_FIELDS = {"quality_of_service", "inputs"}
+OTHER_LEASE_FIELDS = {"quality_of_service", "inputs", "attributes"}
 
 
 def words_of(paths: list[Path]) -> tuple[set[str], set[str]]:
@@ -54,11 +54,13 @@ def test_an_engine_ignores_what_its_code_does_not_read_and_nothing_else(engine: 
     for resource in ("cpu", "memory", "gpu", "ephemeral_storage"):
         is_told = f"TASK_RESOURCE.defaults.{resource}" in told(engine)
         assert is_told == (resource not in texts), f"{engine} and {resource}"
-    # Of the config only the prefix of outputs is read, and that by the agent itself.
-    assert "config" not in attributes
-    read = {"raw_output_data_config", "envs", *(["labels"] if "labels" in attributes else [])}
+    # Of the config only the prefix of outputs is read by the agent itself, and by Kubernetes what its jobs have.
+    assert ("config" in attributes) == (engine == "kubernetes")
+    of_jobs = {"security_context.run_as", "annotations", "interruptible"} if engine == "kubernetes" else set()
+    read = {"raw_output_data_config", "envs", "security_context", *(["labels"] if "labels" in attributes else [])}
+    parts = {f"security_context.{part}" for part in ("run_as", "secrets", "tokens")}
     config = {name.partition(".")[2] for name in told(engine) if name.startswith(WORKFLOW_EXECUTION_CONFIG.name)}
-    assert config == set(WORKFLOW_EXECUTION_CONFIG.payload.fields) - read
+    assert config == (set(WORKFLOW_EXECUTION_CONFIG.payload.fields) | parts) - read - of_jobs
 
 
 def test_the_agent_hands_nothing_else_of_a_lease_to_its_engine() -> None:
@@ -92,7 +94,9 @@ def test_each_field_says_what_becomes_of_it() -> None:
     assert [effect.field for effect in ignored["TASK_RESOURCE"]] == [
         *("defaults.ephemeral_storage", "defaults.storage", "limits.storage"),
     ]
-    assert ignored["CLUSTER_RESOURCE"][0].effect == "passed to agents; no engine of Rainbow reads it"
+    effects = {effect.field: effect.effect for effect in ignored["WORKFLOW_EXECUTION_CONFIG"]}
+    assert effects["overwrite_cache"] == "passed to agents; no engine of Rainbow reads it"
+    assert effects["interruptible"] == "is for jobs of Kubernetes"
 
 
 def test_a_declared_kind_is_ignored_unless_it_is_the_priority_that_the_admin_reads() -> None:

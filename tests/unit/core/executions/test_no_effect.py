@@ -58,9 +58,9 @@ def codes(kind: Kind, payload: Any, scope: Scope = PLACE, around: Circumstances 
         (CLUSTER_ASSIGNMENT, {"cluster_pool_name": "hollow"}, [("empty_pool", "cluster_pool_name")]),
         (EXECUTION_QUEUE, {"tags": ["t", "u"]}, [("unknown_queue_tag", "tags")]),
         (TASK_RESOURCE, {"defaults": {"storage": "1Gi", "cpu": "1"}}, [("unread_field", "defaults.storage")]),
-        (WORKFLOW_EXECUTION_CONFIG, {"interruptible": True}, [("unread_field", "interruptible")]),
+        (WORKFLOW_EXECUTION_CONFIG, {"overwrite_cache": True}, [("unread_field", "overwrite_cache")]),
         (WORKFLOW_EXECUTION_CONFIG, {"labels": {"values": {"a": "b"}}}, []),
-        (CLUSTER_RESOURCE, {"attributes": {"quota": "5"}}, [("unread_field", "attributes.quota")]),
+        (CLUSTER_RESOURCE, {"attributes": {"quota": "5"}}, []),
     ],
 )
 def test_names_that_lead_nowhere(kind: Kind, payload: Any, expected: list[tuple[str, str]]) -> None:

@@ -12,15 +12,12 @@ AGENT = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "age
 
 def test_no_agent_or_engine_reads_what_is_said_to_be_unread() -> None:
     names = {start[-1] for kind in BUILTIN_KINDS for start in kind.unread if kind is WORKFLOW_EXECUTION_CONFIG}
-    assert names == {
-        *("max_parallelism", "security_context", "annotations", "interruptible"),
-        *("overwrite_cache", "execution_env_assignments"),
-    }
-    for name in (*names, "identity"):  # as which a job has the context's run_as
+    assert names == {"max_parallelism", "secrets", "tokens", "overwrite_cache", "execution_env_assignments"}
+    for name in names - {"tokens"}:  # agents have tokens of their own
         assert f'"{name}"' not in AGENT, f"an engine reads {name}: it is no longer unread"
     assert '"raw_output_data_config"' in AGENT
 
 
 def test_the_description_of_each_field_that_is_passed_on_says_so() -> None:
     described = str(WORKFLOW_EXECUTION_CONFIG.payload.schema())
-    assert described.count(PASSED_ON) == len(WORKFLOW_EXECUTION_CONFIG.unread) + 2  # a context has three fields
+    assert described.count(PASSED_ON) == len(WORKFLOW_EXECUTION_CONFIG.unread)
