@@ -30,7 +30,7 @@ from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
 #: The kinds of entries of the timeline.
-_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration", "execution")
+_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration", "execution", "creation")
 
 #: The type of the registration of a workflow; the others are about launch plans.
 _WORKFLOW_REGISTERED = "WORKFLOW_REGISTERED"
