@@ -257,3 +257,29 @@ def test_a_window_of_which_a_part_was_pruned_says_so(api: FlaskClient, context: 
         f"Revisions made before {cutoff} are pruned, so who joined or left the pool before is not known.",
     ]
     assert get(api, "pools/one/shares?after=23h")["not_counted"] == []
+
+
+def test_what_a_pool_placed_is_counted_by_user_project_and_cluster(api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "one", ["local"])
+    add(api, "one", "a", "b", "c")
+    created(api, "d", project="flyteexamples", **pool("one"))
+    created(api, "beside", cluster="local")
+    app_clock.advance(1)
+    plain = get(api, "pools/one/shares")
+    assert not {"by", "groups"} & plain.keys()
+    by_project = get(api, "pools/one/shares?by=project")
+    assert by_project["groups"] == [
+        {"project": "flytesnacks", "placed": 3, "share": 0.75},
+        {"project": "flyteexamples", "placed": 1, "share": 0.25},
+    ]
+    assert by_project["summary"] == (
+        "Pool 'one' (weighted) placed 4 executions; project flytesnacks has 3 of them (75.0%)."
+    )
+    assert by_project["clusters"] == plain["clusters"]
+    everybody = {"user": "anonymous", "placed": 4, "share": 1}
+    assert get(api, "pools/one/shares?by=user")["groups"] == [everybody]
+    assert get(api, "pools/one/shares?by=cluster")["groups"] == [{"cluster": "local", "placed": 4, "share": 1}]
+    refused(api.get(f"{API}/pools/one/shares?by=colour"), 400, "invalid_request", "by")
+    app_clock.advance(7200)
+    nothing = get(api, "pools/one/shares?by=user")
+    assert (nothing["groups"], nothing["summary"]) == ([], "Pool 'one' (weighted) placed 0 executions in this window.")
