@@ -141,7 +141,7 @@ def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
     times = with_times(query, context().clock())
     before = times.get("before")
     after = times.get("after") or (before or context().clock()) - _DEFAULT_WINDOW
-    return SharesAnswer.from_shares(pool_shares(context(), name, after, before))
+    return SharesAnswer.from_shares(pool_shares(context(), name, after, before, by=query.get("by")))
 
 
 def _switch(word: str, summary: str, body_schema: type[RequestSchema] = SwitchBody) -> None:

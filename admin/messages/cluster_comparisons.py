@@ -49,7 +49,7 @@ class ClusterComparisonAnswer(Answer):
         Meta(
             description="How each is defined (`definition`), the pools and labels that it is in (`membership`), its "
             "`state`, `capacity` and `engine`, what its description has of each type (`graph`), and the fields of "
-            "settings that its engine does nothing with (`settings`)."
+            "settings that its engine does nothing with (`settings`), where both engines are known."
         ),
     ]
     equal: Annotated[int, Meta(description="Facts that are the same on both sides.")]
@@ -58,10 +58,15 @@ class ClusterComparisonAnswer(Answer):
     def from_clusters(cls, first: ComparedCluster, second: ComparedCluster) -> ClusterComparisonAnswer:
         documents = [to_json(ClusterDetailsAnswer.from_details(side.details)) for side in (first, second)]
         sides = zip(documents, (first, second), strict=True)
-        pairs = pair_facts(*(dict(_facts(document, side)) for document, side in sides), parts=CLUSTER_PARTS)
+        # What an engine that nobody knows does nothing with is not known either.
+        has_engines = all(document.get("engine") for document in documents)
+        parts = CLUSTER_PARTS if has_engines else CLUSTER_PARTS[: CLUSTER_PARTS.index(SETTINGS)]
+        facts = (dict(_facts(document, side)) for document, side in sides)
+        compared = ({fact: value for fact, value in of_side.items() if fact.part in parts} for of_side in facts)
+        pairs = pair_facts(*compared, parts=parts)
         names = [document["name"] for document in documents]
         return cls(
-            message=describe_differences(names, pairs, CLUSTER_PARTS),
+            message=describe_differences(names, pairs, parts),
             first=ComparedClusterAnswer(cluster=names[0], summary=documents[0]["summary"]),
             second=ComparedClusterAnswer(cluster=names[1], summary=documents[1]["summary"]),
             facts=[FactAnswer.from_pair(pair) for pair in pairs],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.placement.routes import RouteKind
-from admin.core.placement.shares import REASONS
-from admin.messages.requests import RequestSchema
+from admin.core.placement.shares import REASONS, SHARED_BY
+from admin.messages.requests import OneOf, RequestSchema
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
 from admin.services.shares import ClusterShare, PoolShares
@@ -22,6 +23,9 @@ class SharesQuery(RequestSchema):
         metadata={"type": "string", "description": "Created at this time or later, or so long ago; 1h by default."}
     )
     before = TimeField(metadata={"type": "string", "description": "Created before this time; now by default."})
+    by = fields.String(
+        validate=OneOf(SHARED_BY), metadata={"description": "Count what was placed by this too, in `groups`."}
+    )
 
 
 class PassedOverAnswer(Answer):
@@ -108,6 +112,19 @@ class ClusterShareAnswer(Answer):
         )
 
 
+class GroupShareAnswer(Answer):
+    """What one user, project or cluster has of the executions that a pool placed.
+
+    It has none of the three where that is unknown, or of executions that the caller may not read.
+    """
+
+    user: Annotated[str | None, Meta(description="Who created them, as authors are named.")] = None
+    project: str | None = None
+    cluster: str | None = None
+    placed: int
+    share: Annotated[float, Meta(description="Of all that the pool placed.")]
+
+
 class SharesAnswer(Answer):
     pool: str
     summary: Annotated[str, Meta(description="What was placed, and why some clusters got more or less.")]
@@ -130,6 +147,11 @@ class SharesAnswer(Answer):
     complete: Annotated[bool, Meta(description="Whether all of them were examined.")]
     examined_since: Annotated[Time | None, Meta(description="When the oldest examined one was created.")] = None
     clusters: list[ClusterShareAnswer]
+    by: Annotated[str | None, one_of(*SHARED_BY), Meta(description="What `groups` are of, as asked.")] = None
+    groups: Annotated[
+        list[GroupShareAnswer] | None,
+        Meta(description="Who has how many of the executions that were placed, the most first, if that was asked."),
+    ] = None
 
     @classmethod
     def from_shares(cls, shares: PoolShares) -> SharesAnswer:
@@ -146,4 +168,10 @@ class SharesAnswer(Answer):
             ]
             or None,
             clusters=[ClusterShareAnswer.from_share(share, shares.placed) for share in shares.clusters],
+            groups=None
+            if shares.by is None
+            else [
+                GroupShareAnswer(**{shares.by: group.value}, placed=group.placed, share=group.placed / shares.placed)
+                for group in shares.groups
+            ],
         )

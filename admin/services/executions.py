@@ -112,9 +112,9 @@ def _retention(context: Context, connection: Connection) -> str:
     is_by_hand = due is None or cutoff > due
     configured = f" (retention.executions: {age})" if age and not is_by_hand else ""
     by_hand = " by `rainbow-admin prune`" if is_by_hand else ""
-    kept = f"; others are kept for {age} after their end" if age and is_by_hand else ""
-    pruned = f"Executions that ended before {show_time(cutoff)} were pruned{by_hand}{configured}{kept}."
-    return f" {pruned} It may be one of them."
+    kept = f" Others are kept for {age} after their end." if age and is_by_hand else ""
+    pruned = f"Executions that ended before {show_time(cutoff)} were pruned{by_hand}{configured}."
+    return f" {pruned} It may be one of them.{kept}"
 
 
 class Previous(NamedTuple):

@@ -14,6 +14,9 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
 from admin.core.fleet.memberships import MemberChanges, Regrouping, member_changes, regroupings
 from admin.core.placement.shares import (
+    CLUSTER,
+    USER,
+    GroupShare,
     PassedOver,
     Placing,
     Range,
@@ -26,7 +29,9 @@ from admin.core.placement.shares import (
 )
 from admin.core.problems import list_first
 from admin.core.provenance import Provenance
+from admin.core.settings.scopes import Scope
 from admin.core.times import check_window, show_time
+from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
@@ -93,6 +98,8 @@ class PoolShares:
     unplaced: int  #: those of the examined ones that no cluster was able to take
     not_counted: Sequence[str]  #: what the numbers leave out, in sentences
     changes: Sequence[Regrouping]  #: of the definition since the window began, oldest first
+    by: str | None = None  #: what the executions were counted by, one of `SHARED_BY`, if that was asked
+    groups: Sequence[GroupShare] = ()  #: those counts, the largest first
     is_other: bool  #: whether some executions were placed by another definition than that of now
 
     @property
@@ -101,7 +108,13 @@ class PoolShares:
 
     @property
     def summary(self) -> str:
-        """What was placed, and why some clusters got more or less than their share."""
+        """What was placed, and who has the most of it, or why some clusters got more or less than their share."""
+        if self.by is not None and self.placed:
+            first = self.groups[0]
+            share = f"{first.placed / self.placed:.1%}"
+            whose = f"{self.by} {first.value}" if first.value is not None else f"{self.by}s without a name here"
+            verb = "has" if first.value is not None else "have"
+            return f"{self._start}; {whose} {verb} {first.placed} of them ({share})."
         return f"{self._placed_summary}{self._member_summary}"
 
     @property
@@ -134,9 +147,13 @@ class PoolShares:
         return f" Since the window began, {' and '.join(parts)}." if parts else ""
 
     @property
-    def _placed_summary(self) -> str:
+    def _start(self) -> str:
         noun = "execution" if self.placed == 1 else "executions"
-        start = f"Pool '{self.group.name}' ({self.group.strategy}) placed {self.placed} {noun}"
+        return f"Pool '{self.group.name}' ({self.group.strategy}) placed {self.placed} {noun}"
+
+    @property
+    def _placed_summary(self) -> str:
+        start = self._start
         if not self.placed:
             return f"{start} in this window."
         uneven = [share for share in self.clusters if share.is_uneven][:_MOST_NAMED]
@@ -149,9 +166,15 @@ class PoolShares:
 
 
 def pool_shares(
-    context: Context, name: str, after: datetime, before: datetime | None, limits: ShareLimits | None = None
+    context: Context,
+    name: str,
+    after: datetime,
+    before: datetime | None,
+    limits: ShareLimits | None = None,
+    *,
+    by: str | None = None,
 ) -> PoolShares:
-    """How the executions of a pool that were created within a window were shared out."""
+    """How the executions of a pool that were created within a window were shared out, and counted `by` what."""
     most = limits or ShareLimits()
     window = Window(after, before or context.clock())
     check_window(window.after, window.before)
@@ -192,10 +215,36 @@ def pool_shares(
         unplaced=sum(execution.cluster is None for execution in examined),
         not_counted=[*_not_counted(len(examined), total, most, clusters, each), *pruned],
         changes=regroupings(changes),
+        by=by,
+        groups=_count_groups(context.access, examined, by) if by else (),
         is_other=any(
             weighting.weights != weights or weighting.strategy != group.strategy for weighting in placement.weightings
         ),
     )
+
+
+def _count_groups(access: Access, examined: Sequence[PlacedExecution], by: str) -> list[GroupShare]:
+    """How many of the executions that were placed each user, project or cluster has.
+
+    Of executions that the caller may not read, users and projects are not told.
+    """
+    counts = Counter[str | None]()
+    readable: dict[tuple[str, str], bool] = {}
+    for execution in examined:
+        if execution.cluster is None:
+            continue
+        value: str | None = execution.cluster
+        if by != CLUSTER:
+            place = execution.project, execution.domain
+            if place not in readable:
+                scope = Scope(project=execution.project, domain=execution.domain)
+                readable[place] = access.allows("executions.read", scope)
+            named = execution.created_by if by == USER else execution.project
+            value = (named if readable[place] else "") or None
+        counts[value] += 1
+    # What has no name stands last.
+    ordered = sorted(counts.items(), key=lambda pair: (pair[0] is None, -pair[1], pair[0] or ""))
+    return [GroupShare(value, count) for value, count in ordered]
 
 
 def _pruned(connection: Connection, window: Window, *, is_managed: bool) -> Iterator[str]:

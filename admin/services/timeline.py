@@ -26,7 +26,7 @@ from admin.core.users import USER
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
-from admin.services.unknown_names import UnknownName
+from admin.services.unknown_names import UnknownName, names_of_executions
 from admin.services.visibility import seen_executions, seen_rows
 from admin.store import (
     cluster_events,
@@ -351,11 +351,19 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
     if conditions.actor is not None:
         names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
         names |= registration_history.newest_names(connection, _NEWEST)
+        searched = "revisions, events and registrations"
+        if conditions.has_executions or conditions.has_creations:
+            searched = "revisions, events, registrations and executions"
+            seen = seen_executions(context)
+            if conditions.has_creations:
+                names |= names_of_executions(connection, "created_by", seen)
+            if conditions.has_executions:
+                names |= names_of_executions(connection, "abort_principal", seen)
         shown = read_name(conditions.actor)
         if conditions.actor not in names and (shown is None or shown[1] not in names):
             near = closest(conditions.actor, names)
             actor = shorten(conditions.actor)
-            start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{actor}'."
+            start = f"None of the newest {_NEWEST:,} {searched} is by '{actor}'."
             yield UnknownName("actor", conditions.actor, f"{start}{did_you_mean(near)}", near)
 
 

@@ -126,7 +126,7 @@ def _nothing_of(field: str, name: str, known: Collection[str]) -> UnknownName:
 
 def _known(context: Context, connection: Connection, field: str) -> Collection[str]:
     if field in _VERBS:
-        return _known_of_executions(connection, field, seen_executions(context))
+        return names_of_executions(connection, field, seen_executions(context))
     return _known_names(context, connection, field)
 
 
@@ -140,7 +140,7 @@ def _known_names(context: Context, connection: Connection, field: str) -> Collec
     return names_known_at(context, connection, decision_basis.read(connection))[_LISTS[field]]
 
 
-def _known_of_executions(connection: Connection, field: str, seen: Sequence[Condition]) -> set[str]:
+def names_of_executions(connection: Connection, field: str, seen: Sequence[Condition]) -> set[str]:
     """The values of a field of the newest executions that may be seen."""
     if field == "created_by":
         listed = _newest(connection, seen, _NEWEST)

@@ -33,6 +33,7 @@ class PlacedExecution(NamedTuple):
     name: str
     cluster: str | None
     created_at: datetime
+    created_by: str  #: as the gate knew its caller; empty where that was not kept
     placement_trail: str
     decided_at: datetime
 

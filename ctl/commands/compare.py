@@ -13,6 +13,7 @@ from ctl.cli.provenance import describe_setter
 from ctl.cli.revisions import revision_or_time
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
+from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
@@ -125,7 +126,9 @@ def _show_clusters(session: Session, flags: Mapping[str, Any]) -> None:
     others = {**_SCOPE_FLAGS, "other_execution": "--otherExecution"}
     if wrong := [flag for key, flag in others.items() if flags[key] is not None]:
         raise InvalidInput(f"{', '.join(wrong)}: clusters belong to no scope, and are compared as they are now.")
-    comparison, printer = session.client.compare_clusters(name, other), session.printer
+    with named_by_flags({"other": "--otherCluster"}):
+        comparison = session.client.compare_clusters(name, other)
+    printer = session.printer
     if printer.machine_output([f"cluster/{name}"], comparison):
         return
     printer.sentence(comparison["message"])

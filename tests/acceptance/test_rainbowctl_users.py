@@ -7,6 +7,7 @@ import re
 import stat
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -258,3 +259,80 @@ def test_a_token_is_narrowed_by_flags(shell: Shell, tmp_path: Path) -> None:
     assert "User ada has attributes.write" in explained
     assert "The token of this request is narrower: it is good for role viewer" in explained
     assert json.loads(shell.ok(f"{explain} -o json", RAINBOW_TOKEN=token))["token_allowed"] is False
+
+
+def test_answers_about_users_and_what_they_did_are_the_same_as_text_as_json_and_by_rest(
+    shell: Shell, tmp_path: Path
+) -> None:
+    for name in ("birch", "oak"):
+        shell.ok(f"rainbowctl create cluster {name} -q")
+    shell.ok("rainbowctl create pool gpu --member birch --member oak -q")
+    ada = token_of(tmp_path, "ada", "--create")
+
+    def ok(command: str) -> str:
+        return shell.ok(f"rainbowctl {command}", RAINBOW_TOKEN=ada)
+
+    def same(command: str, path: str, key: str | None = None) -> Any:
+        """The answer of REST, which `-o json` repeats, as a list of what it lists where it is one."""
+        answer = shell.admin.get(f"/api/v1/{path}", headers={"Authorization": f"Bearer {ada}"}).json()
+        expected = answer if key is None else answer[key]
+        ages = re.compile(r"\d+ s ago")  # a second may have passed between the two
+        document = json.loads(ok(f"{command} -o json"))
+        assert ages.sub("", json.dumps(document)) == ages.sub("", json.dumps(expected))
+        return expected
+
+    def rows(command: str, title: str) -> list[list[str]]:
+        """The cells of a table in wide output, below the line that begins with a title."""
+        lines = ok(f"{command} -o wide").splitlines()
+        start = next(number for number, line in enumerate(lines) if line.startswith(title))
+        return [re.split(r"  +", line.strip()) for line in lines[start + 1 :] if line]
+
+    ok("cordon cluster oak --reason 'new disks' -q")
+    comparison = same("compare cluster birch --otherCluster oak", "clusters/birch/comparison?other=oak")
+    different = [fact for fact in comparison["facts"] if not fact["equal"]]
+    assert {fact["field"] for fact in different} == {"takes_none_because", "cordoned", "cordon_reason"}
+    text = ok("compare cluster birch --otherCluster oak")
+    assert text.splitlines()[0] == comparison["message"]
+    assert comparison["message"] == "'birch' and 'oak' differ in state (takes none because, cordoned, cordon reason)."
+    assert [line.split()[-2:] for line in text.splitlines() if line.startswith("state  cordoned")] == [
+        ["false", "true"]
+    ]
+    same_name = shell.refused(2, "rainbowctl compare cluster oak --otherCluster oak", RAINBOW_TOKEN=ada)
+    assert same_name.startswith("error: --otherCluster: is 'oak' too")
+
+    ok("create user bea -q")
+    ok("create user-token bea laptop --newTokenFile bea.token -q")
+    time.sleep(1.1)  # an age counts in whole seconds
+    [bea] = [user for user in same("get user --idle 1s", "users?idle=1s", "users") if user["name"] == "bea"]
+    assert "last_seen_at" not in bea
+    assert ["bea", "person", "-"] in [[row[0], row[1], row[4]] for row in rows("get user --idle 1s", "NAME")]
+    [token] = [token for token in same("get user-token", "user_tokens", "tokens") if token["user"] == "bea"]
+    [listed] = [row for row in rows("get user-token --unused 1s", "USER") if row[0] == "bea"]
+    assert listed[1:4] == [token["prefix"], token["name"], token["state"]]
+    same("get user-token --unused 1s", "user_tokens?unused=1s", "tokens")
+    same("get user-token --unused 90d", "user_tokens?unused=90d", "tokens")
+    for command in ("get user --idle", "get user-token --unused"):
+        flag = command.split()[-1]
+        refusal = shell.refused(2, f"rainbowctl {command} soon", RAINBOW_TOKEN=ada)
+        assert refusal.startswith(f"error: {flag}: 'soon' is not a length of time")
+
+    for name in ("a", "b"):
+        ok(f"create execution -p flytesnacks -d development {name} --clusterPool gpu -q -o name -- true")
+    ok("delete execution -p flytesnacks -d development b --force -q")
+    asked = "source=creation&actor=ada"
+    created = same("history --author ada --source creation", f"timeline?{asked}", "entries")
+    command = "history --author ada --executions --creations"
+    entries = same(command, "timeline?actor=ada&executions=true&creations=true&limit=20", "entries")
+    assert [entry for entry in entries if entry["source"] == "creation"] == created
+    happened = ok(f"{command} -o wide")
+    for entry in created:
+        assert f"created execution flytesnacks/development/{entry['execution']['name']}" in happened
+    note = shell.run(f"rainbowctl {command}", RAINBOW_TOKEN=ada).err
+    assert "1 end of an execution" in note
+    assert "2 creations of executions" in note
+    unknown = shell.run("rainbowctl history --author adda --creations", RAINBOW_TOKEN=ada).err
+    searched = "revisions, events, registrations and executions"
+    assert f"None of the newest 1,000 {searched} is by 'adda'. Did you mean 'ada'?" in unknown
+    counts = json.loads(ok("get execution -A --phase QUEUED --by pool,user -o json"))
+    assert [(group["values"], group["count"]) for group in counts["counts"]] == [(["gpu", "ada"], 1)]
+    assert [row[:3] for row in rows("get execution -A --phase QUEUED --by pool,user", "POOL")] == [["gpu", "ada", "1"]]

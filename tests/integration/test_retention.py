@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -23,6 +24,7 @@ from admin.core.retention import Retention
 from admin.core.times import show_time
 from admin.loops.retention import RetentionLoop
 from admin.metrics import pruned_total
+from admin.services import user_tokens
 from admin.services.context import Context
 from admin.services.evictions import judge_health
 from admin.services.retention import PruningSizes, prune
@@ -198,6 +200,32 @@ def test_executions_that_were_pruned_by_hand_are_said_to_be(api: FlaskClient, co
     assert f"/{DOMAIN}. Executions that ended before {limit} were pruned by `rainbow-admin prune`." in message
 
 
+def test_who_may_not_see_a_project_is_not_told_that_executions_of_it_were_pruned(
+    api: FlaskClient, app: Flask, context: Context, clock: Clock
+) -> None:
+    for name in ("gone", "last"):
+        created(api, name)
+        end(api, name)
+    clock.advance(2 * DAY)
+    pruned(context, executions="1d")
+    ok(api.post(f"{API}/grants", json={"grant": {"role": "viewer", "user": "eve", "project": "flyteexamples"}}))
+    ok(api.post(f"{API}/users", json={"user": {"name": "eve"}}))
+    eve = app.test_client()
+    eve.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {user_tokens.create_token(context_of(app), 'eve', 'x').token}"
+    answers = [eve.get(f"{API}/executions/{project}/{DOMAIN}/gone") for project in (PROJECT, "flytesnakcs")]
+    hidden, unknown = (answer.get_data(as_text=True) for answer in answers)
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert "pruned" not in hidden
+    assert without_ids(hidden) == without_ids(unknown).replace("flytesnakcs", PROJECT)
+    seen = refused(eve.get(f"{API}/executions/flyteexamples/{DOMAIN}/gone"), 404, "execution_not_found")
+    assert "It may be one of them." in seen["message"]
+
+
+def without_ids(answer: str) -> str:
+    """An answer without the id of its request."""
+    return re.sub(r'"request_id": ?"[^"]*"', "", answer)
+
+
 def test_a_pruning_by_hand_is_not_said_to_follow_from_the_configuration(make_app: MakeApp, clock: Clock) -> None:
     app = make_app(retention={"executions": "365d"})
     context, api = set_clock(app, clock), app.test_client()
@@ -209,8 +237,8 @@ def test_a_pruning_by_hand_is_not_said_to_follow_from_the_configuration(make_app
     pruned(context, executions="1d")
     message = refused(api.get(f"{API}/{path('fail-1', 'logs')}"), 404, "execution_not_found")["message"]
     horizon = (
-        f"Executions that ended before {show_time(clock() - timedelta(days=1))} were pruned by `rainbow-admin prune`; "
-        "others are kept for 365d after their end. It may be one of them."
+        f"Executions that ended before {show_time(clock() - timedelta(days=1))} were pruned by `rainbow-admin prune`. "
+        "It may be one of them. Others are kept for 365d after their end."
     )
     assert horizon in message
     assert "retention.executions" not in message

@@ -6,14 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.retention import Retention
 from admin.core.times import show_time
+from admin.services import user_tokens
 from admin.services.context import Context
 from admin.services.retention import prune
 from admin.services.shares import ShareLimits, pool_shares
 from tests.support.agents import Clock
+from tests.support.apps import context_of
 from tests.support.copies import copy_execution
 from tests.support.placing import API, created, get, label, ok, pool, put_label, put_pool, refused, report, switch
 
@@ -257,3 +260,48 @@ def test_a_window_of_which_a_part_was_pruned_says_so(api: FlaskClient, context: 
         f"Revisions made before {cutoff} are pruned, so who joined or left the pool before is not known.",
     ]
     assert get(api, "pools/one/shares?after=23h")["not_counted"] == []
+
+
+def test_what_a_pool_placed_is_counted_by_user_project_and_cluster(api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "one", ["local"])
+    add(api, "one", "a", "b", "c")
+    created(api, "d", project="flyteexamples", **pool("one"))
+    created(api, "beside", cluster="local")
+    app_clock.advance(1)
+    plain = get(api, "pools/one/shares")
+    assert not {"by", "groups"} & plain.keys()
+    by_project = get(api, "pools/one/shares?by=project")
+    assert by_project["groups"] == [
+        {"project": "flytesnacks", "placed": 3, "share": 0.75},
+        {"project": "flyteexamples", "placed": 1, "share": 0.25},
+    ]
+    assert by_project["summary"] == (
+        "Pool 'one' (weighted) placed 4 executions; project flytesnacks has 3 of them (75.0%)."
+    )
+    assert by_project["clusters"] == plain["clusters"]
+    everybody = {"user": "anonymous", "placed": 4, "share": 1}
+    assert get(api, "pools/one/shares?by=user")["groups"] == [everybody]
+    assert get(api, "pools/one/shares?by=cluster")["groups"] == [{"cluster": "local", "placed": 4, "share": 1}]
+    refused(api.get(f"{API}/pools/one/shares?by=colour"), 400, "invalid_request", "by")
+    app_clock.advance(7200)
+    nothing = get(api, "pools/one/shares?by=user")
+    assert (nothing["groups"], nothing["summary"]) == ([], "Pool 'one' (weighted) placed 0 executions in this window.")
+
+
+def test_users_and_projects_that_the_caller_may_not_read_are_counted_without_a_name(
+    api: FlaskClient, app: Flask, app_clock: Clock
+) -> None:
+    put_pool(api, "one", ["local"])
+    add(api, "one", "a", "b")
+    created(api, "c", project="flyteexamples", **pool("one"))
+    app_clock.advance(1)
+    ok(api.post(f"{API}/grants", json={"grant": {"role": "viewer", "user": "eve", "project": "flyteexamples"}}))
+    ok(api.post(f"{API}/users", json={"user": {"name": "eve"}}))
+    eve = app.test_client()
+    eve.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {user_tokens.create_token(context_of(app), 'eve', 'x').token}"
+    hidden = {"placed": 2, "share": pytest.approx(2 / 3)}
+    for by, name in (("project", "flyteexamples"), ("user", "anonymous")):
+        answer = get(eve, f"pools/one/shares?by={by}")
+        assert answer["groups"] == [{by: name, "placed": 1, "share": pytest.approx(1 / 3)}, hidden]
+        assert "flytesnacks" not in str(answer)
+        assert answer["summary"].endswith(f"placed 3 executions; {by} {name} has 1 of them (33.3%).")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.problems import list_first
 from admin.core.times import show_duration
 
 #: What facts are about, in the order of answers.
@@ -14,6 +15,9 @@ RUN, PLACEMENT, OUTCOME = PARTS = ("run", "placement", "outcome")
 
 #: What begins the fields that tell how a cluster stood at a decision.
 CANDIDATES = "candidates"
+
+#: Facts of a part that a sentence names; the facts themselves follow it.
+_MOST_NAMED = 5
 
 
 class Fact(NamedTuple):
@@ -102,4 +106,4 @@ def _differing(pairs: Sequence[FactPair], parts: Sequence[str]) -> Iterator[str]
         # How each cluster stood is left to the facts themselves.
         words = dict.fromkeys(CANDIDATES if fact.field.startswith(f"{CANDIDATES}.") else fact.words for fact in facts)
         if words:
-            yield f"{part} ({', '.join(words)})"
+            yield f"{part} ({list_first(list(words), _MOST_NAMED)})"

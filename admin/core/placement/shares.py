@@ -23,6 +23,17 @@ class PassedOver(NamedTuple):
     reason: str
 
 
+#: What the executions that a pool placed can be counted by.
+USER, PROJECT, CLUSTER = SHARED_BY = ("user", "project", "cluster")
+
+
+class GroupShare(NamedTuple):
+    """How many of the executions that a pool placed have something in common, such as their creator."""
+
+    value: str | None  #: None for those whose value is unknown, or not told to the caller
+    placed: int
+
+
 class Range(NamedTuple):
     """Numbers of executions, both ends included."""
 

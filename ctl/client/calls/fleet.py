@@ -52,9 +52,14 @@ class FleetCalls(ChangeCalls):
         with self._newer_path("`rainbowctl get NOUN` lists the definitions of one noun."):
             yield from self._pages("all_definitions", "definitions", filters)
 
-    def pool_shares(self, name: str, *, after: str | None = None, before: str | None = None) -> Document:
-        """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
-        return self._read(f"{_path('pool', name)}/shares", non_empty({"after": after, "before": before}))
+    def pool_shares(
+        self, name: str, *, after: str | None = None, before: str | None = None, by: str | None = None
+    ) -> Document:
+        """What a pool promises its clusters, against what it placed there within a window, by default an hour.
+
+        `by` user, project or cluster counts what was placed by that too, in `groups`.
+        """
+        return self._read(f"{_path('pool', name)}/shares", non_empty({"after": after, "before": before, "by": by}))
 
     def compare_clusters(self, name: str, other: str) -> Document:
         """What differs between two clusters: a `message`, and `facts` of both with whether they are `equal`."""

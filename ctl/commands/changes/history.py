@@ -30,7 +30,7 @@ from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
 #: The kinds of entries of the timeline.
-_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration", "execution")
+_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration", "execution", "creation")
 
 #: The type of the registration of a workflow; the others are about launch plans.
 _WORKFLOW_REGISTERED = "WORKFLOW_REGISTERED"
@@ -137,7 +137,7 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
         is_newest_first = not flags["sort_by"] and not flags["is_ascending"]
         _show_entries(session, entries, _place(chosen, len(entries), is_newest_first), is_newest_first=is_newest_first)
         if not entries and flags["author"]:
-            for unknown in session.client.unknown_timeline_names(actor=flags["author"]):
+            for unknown in session.client.unknown_timeline_names(actor=flags["author"], **_execution_filters(flags)):
                 session.printer.note(str(unknown["message"]))
         for sentence in pruned:
             session.printer.note(sentence)
@@ -188,12 +188,15 @@ def _find_entries(
     if flags["cluster"]:
         _check_definition(session, "cluster", flags["cluster"])
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
-    if flags["executions"]:
-        selected["executions"] = "true"
-    if flags["creations"]:
-        selected["creations"] = "true"
+    selected |= _execution_filters(flags)
     pages = session.client.timeline_pages(**filters, **{name: value for name, value in selected.items() if value})
     return _read_entries(pages, pruned)
+
+
+def _execution_filters(flags: Mapping[str, Any]) -> dict[str, str]:
+    """Whether ends and creations of executions are asked for; where these alone are, as if they were beside others."""
+    asked = {"executions": "execution", "creations": "creation"}
+    return {name: "true" for name, source in asked.items() if flags[name] or flags["source"] == source}
 
 
 def _read_entries(pages: Iterator[Document], pruned: list[str]) -> Iterator[Document]:

@@ -14,6 +14,7 @@ from ctl.cli.options import MESSAGE, Argument, Option, at_option, definition_com
 from ctl.cli.output import Columns, Field, Printer
 from ctl.cli.provenance import describe_provenance, describe_state, describe_version
 from ctl.cli.session import Session, reasons
+from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.nouns import plural
@@ -107,8 +108,10 @@ def get_definition(noun: FleetNoun) -> Command:
                     session.printer.note(str(definition["summary"]))
                 show(session, noun, [definition], definition)
             return
-        page = choose_page(session, session.client.definitions(noun.of_admin, **filters, **noun.chosen), flags, listing)
-        definitions = list(page.rows)
+        with named_by_flags({str(param.name): param.opts[0] for param in noun.list_filters}):
+            rows = session.client.definitions(noun.of_admin, **filters, **noun.chosen)
+            page = choose_page(session, rows, flags, listing)
+            definitions = list(page.rows)
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
         is_chosen = any(filters.values()) or typed_choice(flags)
         empty = f"No {nouns} match." if is_chosen else f"No {nouns} yet: {make}"

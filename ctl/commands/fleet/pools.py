@@ -55,24 +55,31 @@ def _show_rules(pool: Document) -> str:
     return "; ".join(show_rule(rule) for rule in pool.get("rules") or [])
 
 
+_SHARED_BY = ("user", "project", "cluster")
 _SHARES = [
     Option(["--shares"], is_flag=True, help="Show what the pool promises each cluster, what it placed there, and why."),
     Option(["--since"], metavar="TIME", help="With --shares: created since then: 30m, 7d, 2026-03-01; 1h by default."),
     Option(["--until"], metavar="TIME", help="With --shares: created until then; a day is included."),
+    Option(
+        ["--by"],
+        type=click.Choice(_SHARED_BY),
+        metavar="|".join(_SHARED_BY),
+        help="With --shares: who has how much of what was placed, instead of what each cluster was promised.",
+    ),
 ]
 
 
 def _show_shares(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool:
     if not flags["shares"]:
-        if flags["since"] or flags["until"]:
-            raise InvalidInput("--since and --until are for --shares: add it, or leave them out.")
+        if flags["since"] or flags["until"] or flags["by"]:
+            raise InvalidInput("--since, --until and --by are for --shares: add it, or leave them out.")
         return False
     from ctl.commands.fleet.shares import show_shares
 
     if name is None:
         raise InvalidInput("Which pool? Write `rainbowctl get pool NAME --shares`.")
     refuse_choice(flags, name)
-    show_shares(session, name, flags["since"], flags["until"])
+    show_shares(session, name, flags["since"], flags["until"], flags["by"])
     return True
 
 
@@ -98,6 +105,7 @@ get_pool, create_pool, update_pool, delete_pool = commands(
                 "rainbowctl get pool gpu -o yaml",
                 "rainbowctl get pools -o wide",
                 "rainbowctl get pool gpu --shares --since 24h",
+                "rainbowctl get pool gpu --shares --by user --since 7d",
             ],
             "create": [
                 "rainbowctl create pool gpu --member a=6 --member b=1 --strategy spill",

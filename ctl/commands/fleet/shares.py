@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Printer
 from ctl.cli.session import Session
 from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
 from ctl.client.times import parse_time
 
 #: How executions come to a cluster by other routes.
 _ROUTES = {"cluster": "named", "label": "by label", "pool": "by another pool", "any": "by no name"}
 
 
-def show_shares(session: Session, name: str, since: str | None, until: str | None) -> None:
+def show_shares(session: Session, name: str, since: str | None, until: str | None, by: str | None = None) -> None:
     """Print the shares of a pool in the output format in use."""
     now, printer = datetime.now(UTC), session.printer
     with named_by_flags():
@@ -22,7 +23,10 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
             name,
             after=parse_time(since, "--since", now=now) if since else None,
             before=parse_time(until, "--until", now=now, is_end=True) if until else None,
+            by=by,
         )
+    if by is not None and "groups" not in shares:
+        raise InvalidInput("The admin is of an earlier version, which counts no shares by user or project: omit --by.")
     if printer.machine_output([f"pool/{name}"], shares):
         return
     printer.sentence(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))
@@ -35,6 +39,16 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
         printer.line(f"counted   the newest {shares['examined']} of {shares['total']}")
         printer.line(f"          since {printer.when(shares['examined_since'])}")
     printer.line()
+    if by is not None:
+        columns: Columns = {
+            by.upper(): by,
+            "PLACED": "placed",
+            "SHARE": lambda group: _percent(group["share"]),
+        }
+        if shares["groups"]:
+            printer.rows(shares["groups"], columns)
+        _tell_not_counted(printer, shares)
+        return
     printer.rows(shares["clusters"], _COLUMNS)
     # The first sentence has said it of some already.
     told = [cluster for cluster in shares["clusters"] if f": {cluster.get('why')}" not in str(shares.get("summary"))]
@@ -42,6 +56,10 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
         printer.line()
         for cluster in told:
             printer.sentence(f"{cluster['cluster']}: {cluster.get('why')}.", indent="  ")
+    _tell_not_counted(printer, shares)
+
+
+def _tell_not_counted(printer: Printer, shares: Document) -> None:
     for sentence in shares.get("not_counted") or []:
         printer.sentence(sentence)
 

@@ -22,6 +22,7 @@ from ctl.cli.options import (
 )
 from ctl.cli.output import Time
 from ctl.cli.session import Session
+from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import USER
@@ -116,7 +117,8 @@ def describe_narrowing(token: Document) -> str:
 def _read(session: Session, user: str | None, unused: str | None) -> Iterator[Document]:
     """The tokens of a user, or of all, asked for once the flags are checked."""
     if user is None:
-        yield from session.client.all_user_tokens(unused=unused)
+        with named_by_flags({"unused": "--unused"}):
+            yield from session.client.all_user_tokens(unused=unused)
     else:
         yield from session.client.user_tokens(user)
 
