@@ -87,7 +87,7 @@ def get_reach(query: Fields) -> ReachAnswer:
 
 @operations.add("GET", "/uses", query=UsesQuery, shows_some=True, permission="attributes.read", errors=(404,))
 def get_uses(query: Fields) -> UsesAnswer:
-    """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
+    """Where a pool, label, cluster, queue, token pool, kind or value is used, and what would be refused without it."""
     ask = question_of(context(), query)
     uses = find_uses(context(), ask, key_of(query.get("token"), 9), query["limit"])
     return UsesAnswer.from_uses(uses, token_of(uses.next_key), with_scopes=query["reach"])

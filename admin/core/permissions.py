@@ -61,7 +61,9 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("fleet.read", "read clusters, pools and labels", Place.ANYWHERE),
             _permission("fleet.write", "define clusters, pools and labels", Place.PLATFORM),
             _permission("token_pools.read", "read token pools, and how much of them is held", Place.ANYWHERE),
-            _permission("token_pools.write", "define token pools", Place.PLATFORM),
+            _permission(
+                "token_pools.write", "define token pools, and release by force what others hold", Place.PLATFORM
+            ),
             _permission("token_pools.allocate", "hold tokens of token pools, renew and release them"),
             _permission("clusters.switch", "enable, cordon, drain and admit clusters", Place.PLATFORM),
             _permission("clusters.report", "report the state of a cluster in place of its agent", Place.PLATFORM),
@@ -161,7 +163,11 @@ ROLES: Mapping[str, Role] = MappingProxyType(
             _role("viewer", "sees everything but who may do what", _VIEWER),
             _role("submitter", "a viewer who also runs executions and ends them", _SUBMITTER),
             _role("editor", "a submitter who also changes settings, projects and workflows", _EDITOR),
-            _role("operator", "a viewer who also runs the clusters, sets quotas and ends executions", _OPERATOR),
+            _role(
+                "operator",
+                "a viewer who also runs the clusters and token pools, sets quotas and ends executions",
+                _OPERATOR,
+            ),
             _role(ADMIN, "may do everything, also give roles to others", PERMISSIONS),
         )
     }

@@ -18,21 +18,25 @@ from admin.messages.granted_uses import UseGrantAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer, SeenAnswer
 from admin.services.context import Context
+from admin.services.token_uses import TOKEN_POOL, TokenRequest, TokenRequests
 from admin.services.use_reach import Reached, RemovedReach
 from admin.services.use_search import Ask, Use, ask_kind, ask_name
 from admin.services.uses import Affected, Uses
 
+#: What is asked about by its name.
+_NAMED = (*NOUNS, TOKEN_POOL)
 _KIND_FIELDS = ("resource_type", "field", "value")
 
 
 class UsesQuery(PageQuery):
-    """One of a pool, label, cluster, queue, queue tag, and a kind with perhaps a field and a value of it."""
+    """One of a pool, label, cluster, queue, queue tag, token pool, and a kind with perhaps a field and its value."""
 
     pool = fields.String(validate=SCOPE_KEY)
     label = fields.String(validate=SCOPE_KEY)
     cluster = fields.String(validate=SCOPE_KEY)
     queue = fields.String(validate=SCOPE_KEY)
     queue_tag = fields.String(validate=SCOPE_KEY)
+    token_pool = fields.String(validate=SCOPE_KEY)
     resource_type = ResourceType()
     field = fields.String(validate=SCOPE_KEY, metadata={"description": "The path of a field, such as limits.cpu."})
     value = fields.String(metadata={"description": "Of the field; as JSON unless it is text."})
@@ -42,13 +46,13 @@ class UsesQuery(PageQuery):
 def question_of(context: Context, query: Fields) -> Ask:
     """What a query asks about; Invalid unless that is one thing."""
     kinds: Kinds = context.settings.kinds
-    named = [noun for noun in NOUNS if noun in query]
+    named = [noun for noun in _NAMED if noun in query]
     if len(named) + any(key in query for key in _KIND_FIELDS) > 1:
         raise invalid(named[-1], "is asked about alone: leave out the others.")
     if named:
         return lambda connection: ask_name(context, connection, named[0], query[named[0]])
     if "resource_type" not in query:
-        names = ", ".join(NOUNS)
+        names = ", ".join(_NAMED)
         raise Invalid(Problem(field="resource_type", reason=f"is missing: name a kind, or one of {names}."))
     question = ask_kind(kinds.find(query["resource_type"]), query.get("field"), query.get("value"))
     return lambda _connection: question
@@ -175,6 +179,51 @@ class AffectedAnswer(Answer):
         )
 
 
+class TokenRequestAnswer(ScopeAnswer):
+    """What asks for tokens: a task type of the configuration, an active launch plan, or a workflow's newest version."""
+
+    level: Annotated[str, Meta(description="platform, launch-plan, or workflow.")]
+    amount: Annotated[int, Meta(description="How many tokens its runs need; 0 takes back what a job or type says.")]
+    version: Annotated[str | None, Meta(description="Of the launch plan or workflow.")] = None
+    key: Annotated[str | None, Meta(description="The configuration key, where that says how many.")] = None
+    workflow_version: Annotated[
+        str | None, Meta(description="Of a launch plan: the version of the workflow whose job says how many.")
+    ] = None
+    refused: Annotated[bool, Meta(description="Whether its executions would be refused if the pool went away, or are.")]
+
+    @classmethod
+    def from_request(cls, request: TokenRequest) -> TokenRequestAnswer:
+        workflow = request.run_workflow
+        return cls.from_attributes(
+            request,
+            level=request.scope.level.value,
+            workflow_version=None if workflow is None else workflow.version,
+            refused=request.is_refused,
+        )
+
+
+class TokenRequestsAnswer(Answer):
+    """What asks for tokens of a pool, of what the caller may see."""
+
+    requests: Annotated[list[TokenRequestAnswer], Meta(description="The first hundred of them.")]
+    launch_plans: Annotated[int, Meta(description="How many active launch plans ask for it.")]
+    workflows: Annotated[int, Meta(description="How many workflows ask for it by their newest versions.")]
+    refused: Annotated[
+        int, Meta(description="How many of both have executions that would be refused if it went away, or are.")
+    ]
+    complete: Annotated[bool, Meta(description="Whether all were looked at, or only the first thousand.")]
+
+    @classmethod
+    def from_requests(cls, requests: TokenRequests) -> TokenRequestsAnswer:
+        return cls(
+            requests=[TokenRequestAnswer.from_request(request) for request in requests.first],
+            launch_plans=requests.launch_plans,
+            workflows=requests.workflows,
+            refused=requests.refused,
+            complete=requests.is_complete,
+        )
+
+
 class UsesAnswer(SeenAnswer):
     noun: str
     name: str
@@ -200,12 +249,15 @@ class UsesAnswer(SeenAnswer):
         ),
     ] = None
     use_grant_count: Annotated[int | None, Meta(description="How many of these there are.")] = None
+    token_requests: Annotated[TokenRequestsAnswer | None, Meta(description="Of a token pool, on the first page.")] = (
+        None
+    )
     revisions: Revisions = None
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
     @classmethod
     def from_uses(cls, uses: Uses, token: str | None, *, with_scopes: bool) -> UsesAnswer:
-        question, reached, granted = uses.question, uses.reached, uses.granted
+        question, reached, granted, requests = uses.question, uses.reached, uses.granted, uses.token_requests
         is_cluster = question.noun == "cluster"
         return cls(
             noun=question.noun,
@@ -222,6 +274,7 @@ class UsesAnswer(SeenAnswer):
             executions=None if uses.affected is None else AffectedAnswer.from_affected(uses.affected),
             use_grants=None if granted is None else [UseGrantAnswer.from_view(view) for view in granted.views],
             use_grant_count=None if granted is None else granted.count,
+            token_requests=None if requests is None else TokenRequestsAnswer.from_requests(requests),
             revisions=ProvenanceAnswer.by_number(uses.provenance),
             token=token,
         )

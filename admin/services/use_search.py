@@ -12,18 +12,26 @@ from admin.core.executions.removals import FLEET_NOUNS
 from admin.core.problems import Path, closest, invalid
 from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
-from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE
+from admin.core.settings.builtin_kinds import (
+    CLUSTER_ASSIGNMENT,
+    EXECUTION_CLUSTER_LABEL,
+    EXECUTION_QUEUE,
+    TOKEN_POOL_QUOTA,
+)
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformLeaves
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.settings.uses import Sought
+from admin.core.token_pools.limits import QUOTAS
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.known_scopes import scopes_below
+from admin.services.token_uses import TOKEN_POOL
 from admin.store import active_plans, attributes
 from admin.store.registration_tables import PlaceKey
 from admin.store.registrations import Registered
+from admin.store.token_tables import TOKEN_POOLS
 
 #: Scopes and rows that a page looks at.
 SCOPES, ROWS = 1000, 40_000
@@ -37,7 +45,7 @@ _CONFIGURATION, _DEFINITION = "", "~"
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked about: a pool, label, cluster, queue or queue tag by its name, or a kind and perhaps a value."""
+    """What is asked about: something by its name, as the queries of uses have it, or a kind and perhaps a value."""
 
     noun: str
     name: str
@@ -75,13 +83,17 @@ Ask = Callable[[Connection], Question]  #: makes a question of what a transactio
 
 
 def ask_name(context: Context, connection: Connection, noun: str, name: str) -> Question:
-    """The question about a pool, label, cluster, queue or queue tag.
+    """The question about a pool, label, cluster, queue, queue tag or token pool.
 
     To who may not read the fleet nothing is told of it: which names there are, and what leads to a cluster.
     """
     if noun in FLEET_NOUNS and not context.access.sees_fleet():
         kind, path = (CLUSTER_ASSIGNMENT, _POOL) if noun == "pool" else (EXECUTION_CLUSTER_LABEL, _LABEL)
         return Question(noun=noun, name=name, sought=(_sought(kind, path, name),))
+    if noun == TOKEN_POOL:
+        pools = TOKEN_POOLS.names(connection) if context.access.allows("token_pools.read") else None
+        bound = Sought(kind=TOKEN_POOL_QUOTA, path=(QUOTAS, name))
+        return Question(noun=noun, name=name, sought=(bound,), known=pools)
     fleet = current_fleet(context, connection)
     queues = {queue.name: queue.tags for queue in context.settings.rules.queues}
     if noun == "pool":
@@ -166,7 +178,8 @@ class UseSearch:
                 yield use
         if start[0] != _DEFINITION:
             yield from self._rows(start)
-        if self._examined_to is None:
+        is_of_quotas = all(sought.kind.is_quota for sought in self._question.sought)  # which no definition sets
+        if self._examined_to is None and not is_of_quotas:
             yield from self._definitions(start)
 
     def _configured(self) -> Iterator[Use]:

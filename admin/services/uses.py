@@ -19,10 +19,12 @@ from admin.core.problems import Path, closest, dotted
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion
 from admin.core.settings.kinds import Kind
+from admin.core.token_pools import definitions
 from admin.core.use_grants import Named
 from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
+from admin.services.token_uses import TOKEN_POOL, TokenRequests, find_token_requests, unfinished_executions
 from admin.services.use_grants import GrantedUse, granted_use_of
 from admin.services.use_reach import Reached, reached_scopes
 from admin.services.use_search import Ask, Question, Use, UseSearch
@@ -35,7 +37,9 @@ from admin.store.given_jobs import given_jobs_of
 EXECUTIONS, NAMED = 1000, 100
 #: Rows that are looked at for fields which are called alike.
 EXAMINED = 1000
-_DEFINED = {kind.noun: kind for kind in FleetKind}
+_DEFINED = frozenset(kind.noun for kind in FleetKind)
+#: The kinds of rows of what may have been deleted.
+_DELETABLE = {**{kind.noun: kind.value for kind in FleetKind}, TOKEN_POOL: definitions.TOKEN_POOL}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,7 @@ class Uses:
     deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
     granted: GrantedUse | None = None  #: of a pool, label or cluster, on the first page, if the caller may read them
+    token_requests: TokenRequests | None = None  #: of a token pool, on the first page
     closest: tuple[str, ...] = ()  #: fields like one that no row of those looked at sets, whose key rows choose
 
 
@@ -84,9 +89,12 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         granted = None
         if after is None and question.noun in _DEFINED and access.allows("use_grants.read"):
             granted = granted_use_of(connection, Named(question.noun, question.name))
+        token_requests = None
+        if after is None and question.noun == TOKEN_POOL:
+            token_requests = find_token_requests(context, connection, question.name)
         deleted_by = None
-        if not question.is_known and question.noun in _DEFINED:
-            kind = _DEFINED[question.noun].value
+        if not question.is_known and question.noun in _DELETABLE:
+            kind = _DELETABLE[question.noun]
             deleted_by = row_changes.deleted_by(connection, kind, [question.name]).get(question.name)
     return Uses(
         question=question,
@@ -97,6 +105,7 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         affected=affected,
         deleted_by=deleted_by,
         granted=granted,
+        token_requests=token_requests,
         next_key=last,
         closest=near,
     )
@@ -141,6 +150,9 @@ def _find_affected(context: Context, connection: Connection, question: Question)
 
     Those are without a cluster, and their requests name it.
     """
+    if question.noun == TOKEN_POOL:
+        executions, is_complete = unfinished_executions(context, connection, question.name, EXECUTIONS)
+        return _affected(executions, is_complete=is_complete)
     unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
     if question.noun not in ("pool", "label", "cluster"):
         page = _executions(context, connection, unfinished)

@@ -1,4 +1,4 @@
-"""`where-used`: what names a pool, label, cluster, queue, kind or value, where that applies, and what depends on it."""
+"""`where-used`: what names something of the fleet, a token pool, kind or value, where, and what depends on it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from ctl.commands.access.use_grants import COLUMNS as USE_GRANT_COLUMNS
 
 #: Rows of the tables, unless they are wide.
 SHOWN = 20
-_NOUNS = ("pool", "label", "cluster", "queue", "queue-tag")
+_TOKEN_POOL = "token-pool"
+_NOUNS = ("pool", "label", "cluster", "queue", "queue-tag", _TOKEN_POOL)
 
-_HELP = """Show where a pool, label, cluster, queue, queue tag, kind or value is used.
+_HELP = """Show where a pool, label, cluster, queue, queue tag, token pool, kind or value is used.
 
-NOUN is pool, label, cluster, queue or queue-tag, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or alone. The
-answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch plans have
-it from there (--reach lists them); who may use it by use grants; the executions that wait or run by it, of a cluster
-also those that wait for it without a cluster and name it; and at how many of the scopes executions would be refused if
-it went away. Nothing is written.
+NOUN is pool, label, cluster, queue, queue-tag or token-pool, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or
+alone. The answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch
+plans have it from there (--reach lists them); who may use it by use grants; the executions that wait or run by it, of a
+cluster also those that wait for it without a cluster and name it; and at how many of the scopes executions would be
+refused if it went away. Of a token pool it has the quotas that bound it, the task types, launch plans and workflows
+that ask for its tokens, and the executions that need some. Nothing is written.
 
 It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end. The exit
 status is 3 for a name that there is not and was not, and that nothing uses.
@@ -41,7 +43,7 @@ status is 3 for a name that there is not and was not, and that nothing uses.
         Argument(
             "noun",
             metavar="NOUN",
-            explanation="pool, label, cluster, queue, queue-tag, or a kind.",
+            explanation="pool, label, cluster, queue, queue-tag, token-pool, or a kind.",
             shell_complete=complete_kind,
         ),
         Argument("name", required=False, metavar="[NAME]", explanation="Its name; of a kind a field, or FIELD=VALUE."),
@@ -52,6 +54,7 @@ status is 3 for a name that there is not and was not, and that nothing uses.
         "rainbowctl where-used pool gpu",
         "rainbowctl where-used cluster east --reach",
         "rainbowctl where-used queue-tag critical -o json",
+        "rainbowctl where-used token-pool hive",
         "rainbowctl where-used task-resource-attribute limits.cpu=2",
     ],
 )
@@ -101,6 +104,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
             },
         )
     _show_use_grants(session, answer)
+    _show_token_requests(session, answer)
     _show_executions(session, answer["executions"])
     if answer.get("token"):
         printer.note("There is more: --all goes on to the end.")
@@ -110,7 +114,7 @@ def _is_unused(answer: Document) -> bool:
     """Whether no setting, launch plan, configuration, use grant or unfinished execution says it."""
     executions = answer["executions"]
     has_none = not answer["uses"] and not answer["reach"]["scopes"] and not answer.get("token")
-    has_none = has_none and not answer.get("use_grants")
+    has_none = has_none and not answer.get("use_grants") and not answer.get("token_requests", {}).get("requests")
     return has_none and bool(executions["complete"]) and not executions["phases"]
 
 
@@ -133,13 +137,26 @@ def _opening(noun: str, answer: Document) -> str:
         f"{more}{count(counts['scopes'], 'scope')} {'has' if counts['scopes'] == 1 else 'have'} it, "
         f"{count(counts['launch_plans'], 'launch plan')} among them",
     ]
-    if noun in _NOUNS:
+    if noun == _TOKEN_POOL:
+        parts.append(_describe_requests(answer))
+    elif noun in _NOUNS:
         would = "without it executions would be" if answer["known"] else "executions are"
         waiting = f" and wait at {more}{count(counts['waiting'], 'scope')}" if counts.get("waiting") else ""
         if not answer.get("partial") or counts["refused"] or counts.get("waiting"):
             parts.append(f"{would} refused at {more}{count(counts['refused'], 'scope')}{waiting}")
     seen = " of what you may see" if answer.get("partial") else ""
     return f"{'; '.join(parts)};{seen} {as_of(answer)}."
+
+
+def _describe_requests(answer: Document) -> str:
+    """How many launch plans and workflows ask for tokens of a pool, and of how many the executions would be refused."""
+    requests = answer["token_requests"]
+    number, more = requests["launch_plans"] + requests["workflows"], "" if requests["complete"] else "at least "
+    asking = f"{count(requests['launch_plans'], 'launch plan')} and {count(requests['workflows'], 'workflow')}"
+    if not number:
+        return "no launch plan or workflow asks for it"
+    would = "without it executions would be" if answer["known"] else "executions are"
+    return f"{more}{asking} {'asks' if number == 1 else 'ask'} for it; {would} refused of {more}{requests['refused']}"
 
 
 def _times(noun: str, answer: Document, title: str, more: str) -> str:
@@ -196,6 +213,28 @@ def _show_use_grants(session: Session, answer: Document) -> None:
     _table(session, grants, USE_GRANT_COLUMNS)
     if number > len(grants):
         session.printer.note(f"`rainbowctl get use-grant` lists those beyond the first {len(grants)}.")
+
+
+def _show_token_requests(session: Session, answer: Document) -> None:
+    """What asks for tokens of a pool, of the first ones."""
+    requests = answer.get("token_requests", {}).get("requests")
+    if requests:
+        columns: dict[str, Any] = {"ASKED BY": _asked_by, "AMOUNT": "amount", "SAID BY": _said_by}
+        _table(session, requests, {**columns, "WITHOUT IT": _without_tokens})
+
+
+def _asked_by(request: Document) -> str:
+    return f"{_scope(request)} (version {request['version']})" if "version" in request else "jobs of a task type"
+
+
+def _said_by(request: Document) -> str:
+    """Where the amount is given: in the definition itself, by the workflow of a launch plan, or in configuration."""
+    version = request.get("workflow_version")
+    return request.get("key") or (f"workflow version {version}" if version else "its definition")
+
+
+def _without_tokens(request: Document) -> str:
+    return "" if request["level"] == "platform" else _without(request)
 
 
 def _show_executions(session: Session, affected: Document) -> None:

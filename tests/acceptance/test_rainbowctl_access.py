@@ -146,7 +146,9 @@ def test_roles_and_their_permissions(shell: Shell) -> None:
     rows = cells(shell.ok("rainbowctl get role"))
     assert [row[0] for row in rows] == ["NAME", "viewer", "submitter", "editor", "operator", "admin"]
     text = shell.ok("rainbowctl get role operator")
-    assert "Role operator: a viewer who also runs the clusters, sets quotas and ends executions." in text
+    assert (
+        "Role operator: a viewer who also runs the clusters and token pools, sets quotas and ends executions." in text
+    )
     assert "clusters.switch" in text
     assert json.loads(shell.ok("rainbowctl get role viewer -o json")) == shell.rest("GET", "roles")["roles"][0]
     assert "Did you mean viewer?" in shell.refused(3, "rainbowctl get role view")

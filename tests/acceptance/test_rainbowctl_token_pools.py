@@ -65,3 +65,28 @@ def test_a_token_pool_is_a_document(shell: Shell) -> None:
     assert "token-pool hive" in shell.ok("rainbowctl history token-pool hive")
     shell.ok("rainbowctl rollback 1")
     assert [pool["name"] for pool in shell.rest("GET", "token_pools")["token_pools"]] == ["spark"]
+
+
+def test_where_a_token_pool_is_used(shell: Shell) -> None:
+    assert "No token-pool is called 'hive'." in shell.refused(3, "rainbowctl where-used token-pool hive")
+    shell.ok(CREATE)
+    assert "Nothing uses token-pool 'hive'" in shell.ok("rainbowctl where-used token-pool hive")
+    here = {"project": "flytesnacks", "domain": "development"}
+    workflow = {**here, "name": "etl", "version": "v1"}
+    spec = {"job": {"command": ["true"], "token_pools": {"hive": 1}}}
+    shell.rest("POST", "workflows", {"id": workflow, "spec": spec})
+    plan = {"id": {**here, "name": "nightly", "version": "v2"}, "spec": {"workflow_id": workflow}, "state": "ACTIVE"}
+    shell.rest("POST", "launch_plans", plan)
+    shell.ok("rainbowctl update token-pool-quota -p flytesnacks --set pools.hive=1")
+    shell.ok("rainbowctl create execution e -p flytesnacks -d development --tokenPool hive=1 -- true")
+    text = " ".join(shell.ok("rainbowctl where-used token-pool hive").split())
+    assert "token-pool hive is set 1 time;" in text
+    assert "1 launch plan and 1 workflow ask for it; without it executions would be refused of 2;" in text
+    assert "pools.hive=1" in text
+    assert "(version v2) 1 workflow version v1 refused" in text
+    assert "(version v1) 1 its definition refused" in text
+    assert "Executions that have not ended: 1 QUEUED." in text
+    assert json.loads(shell.ok("rainbowctl where-used token-pool hive -o json")) == shell.rest(
+        "GET", "uses?token_pool=hive"
+    )
+    assert "Which token-pool?" in shell.refused(2, "rainbowctl where-used token-pool")

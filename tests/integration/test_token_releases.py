@@ -60,9 +60,10 @@ def used(api: FlaskClient) -> int:
     return int(get(api, "token_pools/lic")["used"])
 
 
-def user(app: Flask, name: str, role: str) -> FlaskClient:
+def user(app: Flask, name: str, role: str, scope: Scope | None = None) -> FlaskClient:
     context, options = context_of(app), ChangeOptions()
-    scope = Scope() if role == "admin" else Scope(project=PROJECT)
+    if scope is None:
+        scope = Scope() if role == "admin" else Scope(project=PROJECT)
     grants.create_grant(context, Grant(role=role, grantee=Grantee("user", name), scope=scope), options)
     users.create_user(context, name, {}, options)
     client = app.test_client()
@@ -109,6 +110,26 @@ def test_of_users_the_holder_needs_no_number(app: Flask) -> None:
     allocate(ann, "c")
     force(olga, "c")
     assert used(ann) == 0
+
+
+def test_the_role_operator_is_enough_to_release_by_force(app: Flask) -> None:
+    root, agent = app.test_client(), played_agent(app.test_client(), context_of(app), "alpha")
+    add(agent, "e", token_pools={"lic": 2})
+    assert agent.start(1) == ["e"]
+    [run] = get(root, "token_pools/lic")["holders"]
+    user(app, "root", "admin")
+    ann = user(app, "ann", "submitter")
+    local = user(app, "lou", "operator")
+    olga = user(app, "olga", "operator", Scope())
+    allocate(ann, "a", amount=3)
+    # What one holds belongs to the whole platform, so a grant on a project does not do.
+    refused(release(local, "a", amount=3, force=True), 403, "permission_denied")
+    refused(release(olga, "a", amount=3), 400, "invalid_request", "release.number")
+    assert used(ann) == 5
+    assert ok(release(olga, "a", amount=3, force=True))["pools"] == {"lic": 3}
+    assert ok(release(olga, run["token"], amount=2, force=True))["pools"] == {"lic": 2}
+    assert used(ann) == 0
+    refused(release(olga, "a", amount=3, force=True), 409, "tokens_not_held")
 
 
 def test_no_request_names_the_tokens_of_executions(app: Flask, caplog: pytest.LogCaptureFixture) -> None:

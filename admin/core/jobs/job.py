@@ -16,6 +16,9 @@ from admin.core.settings.builtin_kinds import ANNOTATION_VALUES, LABEL_VALUES
 from admin.core.settings.resolution import Resolved
 from admin.core.token_pools.documents import NEEDS
 
+#: The task types of jobs that say none: those with an image, and those without.
+TASK_TYPE_OF_IMAGES, TASK_TYPE_OF_COMMANDS = "container", "process"
+
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 
 JOB = Section(
@@ -192,4 +195,4 @@ def demand(job: Mapping[str, Any]) -> dict[str, int]:
 
 def task_type(job: Mapping[str, Any]) -> str:
     """The task type by which plugins are chosen."""
-    return str(job.get("task_type") or ("container" if job.get("image") else "process"))
+    return str(job.get("task_type") or (TASK_TYPE_OF_IMAGES if job.get("image") else TASK_TYPE_OF_COMMANDS))

@@ -243,9 +243,9 @@ class AttributeCalls(KindCalls):
         """
         Where something is used: what says it, how many scopes have it from there, and the executions decided by it.
 
-        The query is `{"pool": name}`, or the same of a label, cluster, queue or queue_tag, or a resource_type with
-        perhaps a field and a value of it. With `reach` the scopes are listed too. It is of the first page, and has a
-        `token` where there is more; with `everything`, of all pages.
+        The query is `{"pool": name}`, or the same of a label, cluster, queue, queue_tag or token_pool, or a
+        resource_type with perhaps a field and a value of it. With `reach` the scopes are listed too. It is of the
+        first page, and has a `token` where there is more; with `everything`, of all pages.
         """
         pages = self._answers("uses", "uses", {**query, **({"reach": "true"} if reach else {})})
         answer = next(pages)
@@ -253,7 +253,9 @@ class AttributeCalls(KindCalls):
             counts = {key: number + page["reach"][key] for key, number in answer["reach"].items()}
             lists: Document = {key: answer[key] + page[key] for key in ("uses", "scopes") if key in answer}
             first: Document = {
-                key: answer[key] for key in ("executions", "use_grants", "use_grant_count") if key in answer
+                key: answer[key]
+                for key in ("executions", "use_grants", "use_grant_count", "token_requests")
+                if key in answer
             }
             joined = {**page, **lists, **first, "reach": counts}
             answer = {**joined, **_joined_revisions(answer, page)}

@@ -1,0 +1,123 @@
+"""Where a token pool is used, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.conftest import MakeApp
+from tests.support.placing import (
+    API,
+    JOB,
+    PROJECT,
+    create,
+    created,
+    get,
+    ok,
+    put_attribute,
+    refused,
+    register_plan,
+    register_workflow,
+)
+
+CONFIG = {"resourcemanager": {"taskTypes": {"hive": {"hive": 1}}}}
+
+
+def put_token_pool(api: FlaskClient, name: str, capacity: int = 10) -> None:
+    ok(api.put(f"{API}/token_pools/{name}", json={"token_pool": {"capacity": capacity}}))
+
+
+@pytest.fixture
+def asking(make_app: MakeApp) -> FlaskClient:
+    """A pool with a quota, asked for by a task type, by jobs, by launch plans and by executions."""
+    api = make_app(**CONFIG).test_client()
+    put_token_pool(api, "hive")
+    put_token_pool(api, "hive-2")
+    put_attribute(api, "project-domain", "token_pool_quota", {"pools": {"hive": 5, "hive-2": 3}})
+    put_attribute(api, "domain", "token_pool_quota", {"pools": {"hive-2": 7}})
+    ok(register_workflow(api, "of-job", job={**JOB, "token_pools": {"hive": 2}}))
+    ok(register_workflow(api, "of-type", job={**JOB, "task_type": "hive"}))
+    ok(register_workflow(api, "of-none", job={**JOB, "token_pools": {"hive-2": 2}}))
+    ok(register_plan(api, "by-job", "of-job"))
+    ok(register_plan(api, "by-type", "of-type"))
+    ok(register_plan(api, "by-plan", "of-none", token_pools={"hive": 3}))
+    ok(register_plan(api, "taken-back", "of-job", token_pools={"hive": 0}))
+    ok(register_plan(api, "inactive", "of-job", state="INACTIVE"))
+    ok(register_plan(api, "other", "of-none"))
+    return api
+
+
+def used(api: FlaskClient, name: str = "hive") -> Any:
+    return get(api, f"uses?token_pool={name}&reach=true")
+
+
+def asked(answer: Any) -> dict[str, tuple[int, str | None, str | None, bool]]:
+    """The amount, key, version of the workflow and refusal of each request, by the name of what asks."""
+    return {
+        request.get("launch_plan") or request.get("workflow") or request["level"]: (
+            request["amount"],
+            request.get("key"),
+            request.get("workflow_version"),
+            request["refused"],
+        )
+        for request in answer["token_requests"]["requests"]
+    }
+
+
+def test_quotas_definitions_task_types_and_executions(asking: FlaskClient) -> None:
+    created(asking, "by-request", token_pools={"hive": 1})
+    created(asking, "of-plan", launch_plan={"name": "by-plan"})
+    created(asking, "of-other", token_pools={"hive-2": 1})
+    created(asking, "freed", launch_plan={"name": "taken-back"})
+    answer = used(asking)
+    assert [(use["level"], use["resource_type"], use["fields"]) for use in answer["uses"]] == [
+        ("project-domain", "TOKEN_POOL_QUOTA", {"pools.hive": 5})
+    ]
+    assert answer["reach"]["scopes"] == len(answer["scopes"]) > 1
+    key = "resourcemanager.taskTypes.hive.hive"
+    assert asked(answer) == {
+        "platform": (1, key, None, False),
+        "by-job": (2, None, "v1", True),
+        "by-plan": (3, None, None, True),
+        "by-type": (1, key, None, True),
+        "taken-back": (0, None, None, False),
+        "of-job": (2, None, None, True),
+        "of-type": (1, key, None, True),
+    }
+    counts = {key: answer["token_requests"][key] for key in ("launch_plans", "workflows", "refused", "complete")}
+    assert counts == {"launch_plans": 4, "workflows": 2, "refused": 5, "complete": True}
+    names = [entry["id"]["name"] for entry in answer["executions"]["executions"]]
+    assert (names, answer["executions"]["phases"]) == (["of-plan", "by-request"], {"QUEUED": 2})
+    assert answer["known"] is True
+
+
+def test_what_is_said_to_be_refused_is_and_nothing_else(asking: FlaskClient) -> None:
+    requests = asked(used(asking))
+    ok(asking.delete(f"{API}/token_pools/hive"))
+    answer = used(asking)
+    assert (answer["known"], answer["closest"]) == (False, ["hive-2"])
+    assert answer["deleted_by"]["author"] == "anonymous"
+    assert asked(answer) == requests
+    for plan in ("by-job", "by-plan", "by-type", "taken-back"):
+        outcome = create(asking, f"run-{plan}", launch_plan={"name": plan})
+        assert (outcome.status_code == 400) is requests[plan][-1], plan
+
+
+def test_without_checks_nothing_is_refused_and_an_archived_project_misses_nothing(make_app: MakeApp) -> None:
+    api = make_app(resourcemanager={"type": "noop"}).test_client()
+    ok(register_workflow(api, "of-job", job={**JOB, "token_pools": {"hive": 2}}))
+    answer = used(api)
+    assert (answer["known"], asked(answer)) == (False, {"of-job": (2, None, None, False)})
+    other = make_app().test_client()
+    ok(register_workflow(other, "of-job", job={**JOB, "token_pools": {"hive": 2}}))
+    assert used(other)["token_requests"]["refused"] == 1
+    ok(other.patch(f"{API}/projects/{PROJECT}", json={"state": "ARCHIVED"}))
+    assert used(other)["token_requests"]["refused"] == 0
+
+
+def test_a_token_pool_is_asked_about_alone(asking: FlaskClient) -> None:
+    refused(asking.get(f"{API}/uses?pool=a&token_pool=hive"), 400, "invalid_request", "token_pool")
+    nothing = used(asking, "nobodys")
+    assert (nothing["uses"], nothing["token_requests"]["requests"], nothing["executions"]["phases"]) == ([], [], {})
