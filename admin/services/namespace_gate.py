@@ -24,9 +24,7 @@ class NamespaceGate:
         self._missing = missing  #: the names of namespaces, by cluster and scope
 
     @classmethod
-    def open(
-        cls, waiting: Sequence[tuple[Exchange, LeasedExecution]], connection: Connection
-    ) -> NamespaceGate | None:
+    def open(cls, waiting: Sequence[tuple[Exchange, LeasedExecution]], connection: Connection) -> NamespaceGate | None:
         """Find what is missing; None where nothing is."""
         if not waiting:
             return None
