@@ -30,17 +30,18 @@ class NamespaceGate:
             return None
         context = waiting[0][0].context
         fleet = current_fleet(context, connection)
-        wanted: dict[str, set[tuple[str, str]]] = {}
+        pattern = context.settings.cluster_resources.namespaces
+        wanted: dict[str, dict[str, Scope]] = {}
         for exchange, lease in waiting:
             cluster = fleet.clusters.get(exchange.request.cluster)
             if cluster is not None and cluster.has_cluster_resources:
-                wanted.setdefault(cluster.name, set()).add((lease.project, lease.domain))
-        pattern = context.settings.cluster_resources.namespaces
-        missing = {}
-        for name, scopes in wanted.items():
-            for project, domain in scopes - cluster_resources.is_there(connection, name, scopes):
-                scope = Scope(domain, project)
-                missing[name, scope] = pattern.name(scope)
+                scope = Scope(lease.domain, lease.project)
+                wanted.setdefault(cluster.name, {})[pattern.name(scope)] = scope
+        missing = {
+            (name, scopes[namespace]): namespace
+            for name, scopes in wanted.items()
+            for namespace in scopes.keys() - cluster_resources.those_there(connection, name, scopes)
+        }
         return cls(missing) if missing else None
 
     def concerns(self, lease: LeasedExecution) -> bool:
