@@ -144,6 +144,7 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
 @_age("audit", "audit events that happened")
 @_age("descriptions", "descriptions of clusters, but for the last one of each, that were made")
 @_age("bids", "rounds of bids that were decided")
+@_age("namespaces", "events of the objects of namespaces that happened")
 @click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")
 @click.option(
     "--acceptClock",
@@ -153,7 +154,8 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
     help="Trust the clock, where pruning is suspended because it has jumped by more than a day.",
 )
 def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, **flags: Any) -> None:
-    """Delete executions, events, logs, revisions, audit events, descriptions and bids that are old enough.
+    """Delete executions, events, logs, revisions, audit events, descriptions, bids and events of namespaces
+    that are old enough.
 
     The ages come from the options, else from the configuration; what neither names is kept. Executions are deleted
     only once they have ended. Admins may run meanwhile. The command may be stopped at any time and started again,
@@ -336,7 +338,7 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
         "log_format": ("logging", "format"),
         **{
             name: ("retention", name)
-            for name in ("executions", "events", "logs", "revisions", "audit", "descriptions", "bids")
+            for name in ("executions", "events", "logs", "revisions", "audit", "descriptions", "bids", "namespaces")
         },
     }
     overrides: dict[str, dict[str, Any]] = {}

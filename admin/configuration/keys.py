@@ -319,6 +319,7 @@ CONFIGURATION = _section(
                 "audit": Age(),
                 "descriptions": Age(),
                 "bids": Age(),
+                "namespaces": Age(),
                 "interval": Age(default="1h"),
             }
         ),

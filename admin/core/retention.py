@@ -1,4 +1,4 @@
-"""Retention: how long finished executions, events, logs, revisions, descriptions and audit events are kept."""
+"""Retention: how long finished executions, events, logs, revisions and other records are kept."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Cutoffs:
     audit_events: datetime | None = None
     descriptions: datetime | None = None
     bids: datetime | None = None
+    namespace_events: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,7 @@ class Retention:
     audit: str | None = None
     descriptions: str | None = None
     bids: str | None = None
+    namespaces: str | None = None
 
     @property
     def is_for_ever(self) -> bool:
@@ -59,6 +61,7 @@ class Retention:
             audit_events=_before(now, self.audit),
             descriptions=_before(now, self.descriptions),
             bids=_before(now, self.bids),
+            namespace_events=_before(now, self.namespaces),
         )
 
 

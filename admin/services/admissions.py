@@ -1,7 +1,7 @@
 """Admissions: which of the executions that agents have room for are leased now, and what the others wait for.
 
-A gate is what may keep an execution waiting though its cluster has room: token pools, quotas. It is opened only where
-it concerns one of the executions, so that no others cost a query.
+A gate is what may keep an execution waiting though its cluster has room: token pools, quotas, a namespace that is not
+there yet. It is opened only where it may concern one of the executions, so that others cost few queries.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from admin.core.executions.admissions import Line, Refusal, admitted, hold_back
-from admin.services.context import Context
+from admin.core.executions.admissions import HELD_BACK, Line, Refusal, admitted, hold_back
 from admin.services.exchanges import Exchange
+from admin.services.namespace_gate import NamespaceGate
 from admin.services.quota_gate import QuotaGate
 from admin.services.token_gate import TokenGate
 from admin.store import leases, offers
@@ -57,9 +57,15 @@ class Gate(Protocol):
         """Write what has changed."""
 
 
-def needs_admission(context: Context, candidates: Iterable[LeasedExecution]) -> bool:
-    """Whether any gate concerns one of some executions; asks no database."""
-    return any(TokenGate.is_needed(lease) or QuotaGate.is_needed(context, lease) for lease in candidates)
+def needs_admission(exchange: Exchange, candidates: Sequence[LeasedExecution], connection: Connection) -> bool:
+    """Whether any gate concerns one of some executions."""
+    context = exchange.context
+    if any(
+        lease.reason in HELD_BACK or TokenGate.is_needed(lease) or QuotaGate.is_needed(context, lease)
+        for lease in candidates
+    ):
+        return True
+    return NamespaceGate.open([(exchange, lease) for lease in candidates], connection) is not None
 
 
 def admit(exchanges: Sequence[Exchange], openings: Sequence[Opening], connection: Connection, now: datetime) -> None:
@@ -84,7 +90,8 @@ def _open_gates(
     """The gates that concern anything here, in the order of their locks; tokens are last, for asking takes them."""
     waiting = [(opening.exchange, lease) for opening in openings if not opening.is_open for lease in opening.candidates]
     quotas = QuotaGate.open(exchanges[0].context, [lease for _, lease in waiting], connection)
-    gates: list[Gate | None] = [quotas, TokenGate.open(exchanges, waiting, connection, now)]
+    namespaces = NamespaceGate.open(waiting, connection)
+    gates: list[Gate | None] = [namespaces, quotas, TokenGate.open(exchanges, waiting, connection, now)]
     return [gate for gate in gates if gate is not None]
 
 

@@ -96,9 +96,10 @@ def list_namespaces(
         if cluster is not None and cluster not in clusters:
             _refuse_cluster(context, connection, cluster)
         chosen = clusters if cluster is None else (cluster,)
+        all_renderings = render_namespaces(context, connection)
         renderings = [
             rendering
-            for scope, rendering in render_namespaces(context, connection).items()
+            for scope, rendering in all_renderings.items()
             if project in (None, scope.project)
             and domain in (None, scope.domain)
             and context.access.allows("attributes.read", scope)
@@ -107,20 +108,24 @@ def list_namespaces(
         events: list[NamespaceEvent] = []
         if project is not None and domain is not None:
             events = cluster_resources.events(connection, project, domain, chosen, _MOST_EVENTS)
-    reports = {(name, report.project, report.domain): report for name, report in known}
-    states = [_state(rendering, chosen, reports) for rendering in renderings]
+    reports = {(name, report.namespace): report for name, report in known}
+    rendered = {rendering.namespace for rendering in all_renderings.values()}
+    orphans = [(name, report) for name, report in known if report.namespace not in rendered]
+    states = [
+        *(_state(rendering, chosen, reports) for rendering in renderings),
+        *(_orphan(name, report) for name, report in orphans if context.access.allows("attributes.read", report.scope)),
+    ]
     if failing:
         states = [state for state in states if state.problems or not all(map(_is_well, state.clusters))]
     return NamespaceStates(namespaces=tuple(states[:_MOST_NAMESPACES]), count=len(states), events=tuple(events))
 
 
 def _state(
-    rendering: Rendering, clusters: Sequence[str], reports: Mapping[tuple[str, str, str], NamespaceReport]
+    rendering: Rendering, clusters: Sequence[str], reports: Mapping[tuple[str, str], NamespaceReport]
 ) -> NamespaceState:
-    scope = rendering.scope
-    found = [(name, reports.get((name, scope.project, scope.domain))) for name in clusters]
+    found = [(name, reports.get((name, rendering.namespace))) for name in clusters]
     return NamespaceState(
-        scope=scope,
+        scope=rendering.scope,
         namespace=rendering.namespace,
         problems=rendering.problems,
         clusters=tuple(
@@ -130,6 +135,12 @@ def _state(
             for name, report in found
         ),
     )
+
+
+def _orphan(cluster: str, report: NamespaceReport) -> NamespaceState:
+    """A namespace of which something is left on a cluster, though nothing renders it any more."""
+    entry = ClusterNamespace(cluster=cluster, report=report, is_current=True)
+    return NamespaceState(scope=report.scope, namespace=report.namespace, problems=(), clusters=(entry,))
 
 
 def _is_well(entry: ClusterNamespace) -> bool:

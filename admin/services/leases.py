@@ -66,7 +66,7 @@ def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening 
     if not answer.takes_work or room <= 0 or exchange.restoration.is_waiting:
         return None
     offered = _permitted(exchange, connection, now, room, partial(offers.offered, connection))
-    if not needs_admission(exchange.context, offered):
+    if not needs_admission(exchange, offered, connection):
         return Opening(exchange=exchange, room=room, candidates=offered[:room])
     find = partial(offers.candidates, connection, room=room)
     candidates = _permitted(exchange, connection, now, _MOST_CANDIDATES, find)

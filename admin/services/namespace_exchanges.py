@@ -46,13 +46,17 @@ def exchange_namespaces(
     """Store what an agent reports, and answer with what has changed since what it `known`, where it says that."""
     with context.database.reading() as connection:
         fleet = current_fleet(context, connection)
-        if cluster not in fleet.clusters or not fleet.clusters[cluster].has_cluster_resources:
+        is_enabled = cluster in fleet.clusters and fleet.clusters[cluster].has_cluster_resources
+        if not is_enabled and not cluster_resources.is_reported(connection, cluster):
             return NamespaceExchange(is_enabled=False)
-        renderings = render_namespaces(context, connection)
+        renderings = render_namespaces(context, connection) if is_enabled else {}
     with context.database.writing() as connection:
-        now = context.clock()
+        if not is_enabled:
+            cluster_resources.forget(connection, cluster)
+            return NamespaceExchange(is_enabled=False)
+        now, rendered = context.clock(), {rendering.namespace for rendering in renderings.values()}
         installation = cluster_resources.installation(connection, now)
-        states = cluster_resources.store_reports(connection, cluster, reports, now) if reports else []
+        states = cluster_resources.store_reports(connection, cluster, reports, rendered, now) if reports else []
     count_objects(cluster, states)
     return _answer(context, renderings, installation, digest, known)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowChange, rows_after
 from admin.core.cluster_resources.namespaces import collisions
 from admin.core.cluster_resources.rendering import Rendering, render
 from admin.core.cluster_resources.templates import TemplateSet
 from admin.core.cluster_resources.values import ExternalValues, collect_values
-from admin.core.projects import ProjectState, project_changes
+from admin.core.projects import ProjectState
 from admin.core.settings.builtin_kinds import CLUSTER_RESOURCE, TASK_RESOURCE
 from admin.core.settings.resolution import Row, effective_value
 from admin.core.settings.scopes import Scope
@@ -27,46 +26,32 @@ def render_namespaces(context: Context, connection: Connection) -> Renderings:
     """The namespaces of all active projects as of now; those that nothing changed are not made again."""
     cache = context.rendering_cache
     templates, external = cache.templates.current(), cache.external_values.current()
-    scopes = _scopes(context, connection, ())
+    scopes = _scopes(context, connection)
     key = (revisions.head(connection), tuple(scopes), templates.digest, templates.problems, id(external))
     renderings = cache.find(key)
     if renderings is None:
         with cache.lock:
             renderings = cache.find(key)
             if renderings is None:
-                rows = _rows(connection, ())
+                rows = _rows(connection)
                 renderings = _render(context, scopes, rows, templates, external)
                 cache.keep(key, renderings)
     return renderings
 
 
-def render_after(context: Context, connection: Connection, changes: Sequence[RowChange]) -> Renderings:
-    """The namespaces as they would be after changes."""
-    cache = context.rendering_cache
-    templates, external = cache.templates.current(), cache.external_values.current()
-    scopes = _scopes(context, connection, changes)
-    return _render(context, scopes, _rows(connection, changes), templates, external)
-
-
-def _scopes(context: Context, connection: Connection, changes: Iterable[RowChange]) -> list[Scope]:
+def _scopes(context: Context, connection: Connection) -> list[Scope]:
     """Every active project in every domain."""
-    active = set(projects.ids(connection, ProjectState.ACTIVE))
-    for project_id, payload in project_changes(changes).items():
-        is_active = payload is not None and payload.get("state", ProjectState.ACTIVE.value) == ProjectState.ACTIVE.value
-        active = active | {project_id} if is_active else active - {project_id}
-    return [Scope(domain, project) for project in sorted(active) for domain in context.settings.domain_ids()]
+    active = sorted(projects.ids(connection, ProjectState.ACTIVE))
+    return [Scope(domain, project) for project in active for domain in context.settings.domain_ids()]
 
 
-def _rows(connection: Connection, changes: Iterable[RowChange]) -> dict[str, Mapping[Scope, Row]]:
+def _rows(connection: Connection) -> dict[str, dict[Scope, Row]]:
     """The rows of both kinds that apply to whole namespaces, by kind and scope."""
     filters = Filter(kinds=_KINDS, workflow="")
-    stored = attributes.page(connection, filters, after=None, limit=10_000_000)
-    by_kind: dict[str, list[Row]] = {name: [] for name in _KINDS}
-    for row in stored:
-        by_kind[row.kind].append(row)
-    return {
-        name: rows_after(rows, [change for change in changes if change.kind == name]) for name, rows in by_kind.items()
-    }
+    by_kind: dict[str, dict[Scope, Row]] = {name: {} for name in _KINDS}
+    for row in attributes.page(connection, filters, after=None, limit=10_000_000):
+        by_kind[row.kind][row.scope] = row
+    return by_kind
 
 
 def _render(

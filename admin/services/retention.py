@@ -77,6 +77,7 @@ _WORDS = {
     "bid_rounds": ("round of bids", "rounds of bids"),
     "audit_events": ("audit event", "audit events"),
     "cluster_descriptions": ("description of a cluster", "descriptions of clusters"),
+    "namespace_events": ("event of a namespace", "events of namespaces"),
     "trails": ("stored explanation", "stored explanations"),
 }
 
@@ -113,7 +114,9 @@ def _prune(
     if limits.revisions is not None:
         yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
     if limits.audit_events is not None:
-        yield from _walk(context, retention.AuditEvents(), limits.audit_events, sizes, dry_run=dry_run)
+        yield from _walk(context, retention.AUDIT_EVENTS, limits.audit_events, sizes, dry_run=dry_run)
+    if limits.namespace_events is not None:
+        yield from _walk(context, retention.NAMESPACE_EVENTS, limits.namespace_events, sizes, dry_run=dry_run)
     if limits.descriptions is not None:
         yield from _walk(context, retention.Descriptions(), limits.descriptions, sizes, dry_run=dry_run)
 

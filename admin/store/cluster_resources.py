@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import JSON, Boolean, Column, Connection, Index, Table, Text, delete, insert, select
+from sqlalchemy import JSON, Boolean, Column, Connection, Index, Table, Text, delete, exists, insert, select
 
 from admin.core.cluster_resources.states import NamespaceReport, ObjectReport, ObjectState, news
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
@@ -96,22 +96,36 @@ def reports(
     return [(row.cluster, _report(row)) for row in connection.execute(query)]
 
 
-def is_there(connection: Connection, cluster: str, scopes: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of some projects and domains whose namespaces are on a cluster."""
-    table, wanted = namespace_reports.c, set(scopes)
-    projects = {project for project, _ in wanted}
-    query = select(table.project, table.domain).where(
-        table.cluster == cluster, table.is_there, table.project.in_(projects)
+def those_there(connection: Connection, cluster: str, namespaces: Iterable[str]) -> set[str]:
+    """Those of some namespaces that are on a cluster."""
+    table = namespace_reports.c
+    query = select(table.namespace).where(
+        table.cluster == cluster, table.is_there, table.namespace.in_(list(namespaces))
     )
-    return {(row.project, row.domain) for row in connection.execute(query)} & wanted
+    return set(connection.execute(query).scalars())
 
 
-def store_reports(connection: Connection, cluster: str, new: Sequence[NamespaceReport], now: datetime) -> list[str]:
-    """Store what an agent reports, and what is new in it as events; the states of these."""
+def is_reported(connection: Connection, cluster: str) -> bool:
+    """Whether anything is known of the namespaces of a cluster."""
+    return bool(connection.execute(select(exists().where(namespace_reports.c.cluster == cluster))).scalar())
+
+
+def forget(connection: Connection, cluster: str) -> None:
+    """Forget what was reported of a cluster that makes no namespaces any more; what happened is kept."""
+    connection.execute(delete(namespace_reports).where(namespace_reports.c.cluster == cluster))
+
+
+def store_reports(
+    connection: Connection, cluster: str, new: Sequence[NamespaceReport], rendered: Collection[str], now: datetime
+) -> list[str]:
+    """Store what an agent reports, and what is new in it as events; the states of these.
+
+    A namespace that is neither `rendered` any more nor has anything left of ours is forgotten.
+    """
     names = [report.namespace for report in new]
     before = {known.namespace: known for _, known in reports(connection, clusters=[cluster], namespaces=names)}
-    is_reported = (namespace_reports.c.cluster == cluster, namespace_reports.c.namespace.in_(names))
-    connection.execute(delete(namespace_reports).where(*is_reported))
+    reported = (namespace_reports.c.cluster == cluster, namespace_reports.c.namespace.in_(names))
+    connection.execute(delete(namespace_reports).where(*reported))
     rows = [
         {
             "cluster": cluster,
@@ -127,6 +141,7 @@ def store_reports(connection: Connection, cluster: str, new: Sequence[NamespaceR
             "reported_at": now,
         }
         for report in new
+        if report.namespace in rendered or report.has_left
     ]
     events = [
         {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
+from sqlalchemy import Connection, Text, and_, bindparam, exists, func, or_, select
 
+from admin.core.executions.admissions import NAMESPACE_NOT_READY
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.scopes import SCOPE_KEYS, STORED_LEVELS
 from admin.store.attributes import attributes
@@ -67,14 +68,15 @@ _SELECT_CANDIDATES = (
     .order_by(*_ORDER)
     .with_for_update(skip_locked=True)
 )
+_reason = bindparam("reason", type_=Text)
 _SELECT_NOT_TOLD = (
     select(*LEASE_COLUMNS, *CREATOR)
     .where(
         *UNLEASED,
         _of_cluster,
         MAY_START,
-        or_(_columns.token_pools.is_not(None), _IS_BOUNDED),
-        _columns.reason != bindparam("reason"),
+        or_(_columns.token_pools.is_not(None), _IS_BOUNDED, _reason == NAMESPACE_NOT_READY),
+        _columns.reason != _reason,
     )
     .order_by(_columns.id)
     .limit(bindparam("most"))
@@ -100,7 +102,7 @@ def candidates(connection: Connection, cluster: str, now: datetime, room: int, l
 
 
 def not_told(connection: Connection, cluster: str, now: datetime, reason: str, limit: int) -> list[LeasedExecution]:
-    """What waits at a cluster and needs tokens or has a quota, but has another reason than some."""
+    """What waits at a cluster and may be held back for a reason, but has another one."""
     return read_leases(connection, _SELECT_NOT_TOLD, cluster=cluster, now=now, reason=reason, most=limit)
 
 

@@ -18,6 +18,7 @@ from admin.core.retention import Cutoffs, Lifespan
 from admin.store.audit_events import audit_events
 from admin.store.bid_tables import bid_rounds, bids
 from admin.store.cluster_events import lasting
+from admin.store.cluster_resources import namespace_events
 from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
@@ -181,22 +182,34 @@ class Revisions:
         return {revisions.name: _delete(connection, revisions, revisions.c.number <= keys[-1]), **changes}
 
 
-class AuditEvents:
-    """What was noted of logins, tokens and denied requests."""
+@dataclass(frozen=True)
+class PlainEvents:
+    """Events that belong to no other rows: each goes by its own time."""
 
-    name = "audit_events"
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.table.name
 
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
-        newest = _newest(connection, audit_events)
-        rows = connection.execute(_next(audit_events, after, page, audit_events.c.at)).all()
-        old = [row.number for row in rows if row.at < limit and row.number != newest]
+        newest = _newest(connection, self.table)
+        rows = connection.execute(_next(self.table, after, page, self.table.c.at)).all()
+        old = [row[0] for row in rows if row.at < limit and row[0] != newest]
         return Step(due=[(number, 1) for number in old], last=old[-1] if old else None)
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        return {audit_events.name: len(keys)}
+        return {self.name: len(keys)}
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        return {audit_events.name: _delete(connection, audit_events, audit_events.c.number.in_(keys))}
+        [number] = self.table.primary_key.columns
+        return {self.name: _delete(connection, self.table, number.in_(keys))}
+
+
+#: What was noted of logins, tokens and denied requests.
+AUDIT_EVENTS = PlainEvents(audit_events)
+#: What became of the objects of namespaces.
+NAMESPACE_EVENTS = PlainEvents(namespace_events)
 
 
 class Descriptions:
@@ -252,7 +265,7 @@ class Bids:
 #: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is
 #: what `delete` would delete of some keys and what belongs to them, without those that are already gone. `name` is
 #: that of their cutoff.
-PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | AuditEvents | Descriptions | Bids
+PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | PlainEvents | Descriptions | Bids
 
 
 def record_cutoff(connection: Connection, name: str, cutoff: datetime) -> None:

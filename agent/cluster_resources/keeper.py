@@ -21,6 +21,8 @@ _IDLE_SECONDS = 60.0
 _ANSWER_SECONDS = 60.0
 #: The first pause before what failed is tried again; it doubles up to the interval of refreshing.
 _RETRY_SECONDS = 5.0
+#: How often everything is reported again, since an admin may have been restored from a backup meanwhile.
+_REPORT_SECONDS = 600.0
 _BATCH = 200
 
 
@@ -49,6 +51,8 @@ class NamespaceKeeper:
         self._known: dict[str, Namespace] = {}
         self._kept: frozenset[str] = frozenset()
         self._reported: dict[str, dict[str, Any]] = {}
+        self._unreported: dict[str, dict[str, Any]] = {}  #: what the admin is still to be told
+        self._report_all_at = 0.0
         self._problem = ""
 
     def step(self) -> None:
@@ -89,7 +93,10 @@ class NamespaceKeeper:
         """Ask the admin, and make what has changed or is due; False where this cluster makes no namespaces."""
         answer = self._ask({"digest": self._digest})
         if not answer["enabled"]:
+            # The admin forgets what it was told; should it ask again, it is told everything.
+            self._digest, self._known, self._reported, self._unreported = "", {}, {}, {}
             return False
+        self._send_reports()
         is_changed = answer["digest"] != self._digest
         if is_changed:
             answer = self._fetch()
@@ -139,10 +146,18 @@ class NamespaceKeeper:
 
     def _report(self, reports: list[Report]) -> None:
         """Tell the admin what is other than it was told last."""
+        if self._clock.steady() >= self._report_all_at:
+            self._reported = {}
+            self._report_all_at = self._clock.steady() + _REPORT_SECONDS
         documents = {report.namespace: report.document() for report in reports if report.project and report.domain}
-        news = [document for name, document in documents.items() if self._reported.get(name) != document]
-        for start in range(0, len(news), _BATCH):
-            batch = news[start : start + _BATCH]
-            self._ask({"digest": self._digest, "reports": batch})
-            self._reported |= {document["namespace"]: document for document in batch}
-        self._reported = {name: document for name, document in self._reported.items() if name in documents}
+        self._unreported |= {name: report for name, report in documents.items() if self._reported.get(name) != report}
+        self._send_reports()
+        self._reported = {name: report for name, report in self._reported.items() if name in documents}
+
+    def _send_reports(self) -> None:
+        """Send what the admin was not told yet, some of it at a time; what does not arrive is sent later."""
+        while self._unreported:
+            batch = dict(list(self._unreported.items())[:_BATCH])
+            self._ask({"digest": self._digest, "reports": list(batch.values())})
+            self._reported |= batch
+            self._unreported = {name: report for name, report in self._unreported.items() if name not in batch}

@@ -114,14 +114,16 @@ class NamespaceMaker:
         )
         # The namespace itself comes first, since nothing can be made in one that is not there or not ours.
         objects = sorted(namespace.objects, key=lambda document: document["kind"] != "Namespace")
+        was_there = ("v1", "Namespace", "", namespace.name) in live
         for document in objects:
             self._make_object(orders, namespace, document, live, report)
             if document["kind"] == "Namespace" and report.objects[-1]["state"] in ("failed", "not ours"):
+                report.exists = was_there  # executions can run in one that was made before
                 return report
         if objects and objects[0]["kind"] == "Namespace":
             report.exists = True
         else:
-            report.exists = self._exists(f"/api/v1/namespaces/{namespace.name}")
+            report.exists = self._is_there(namespace.name)
         return report
 
     def _make_object(
@@ -139,9 +141,12 @@ class NamespaceMaker:
                 report.add(identity, "applied")
                 return
             is_default_account = (document["kind"], name) == ("ServiceAccount", "default")
-            if item is None and not is_default_account and self._exists(path):
-                report.add(identity, "not ours", _hand_over(kind, namespace.name, name, orders.installation))
-                return
+            if item is None and not is_default_account:
+                # It may be ours all the same: the agent may not list its kind, or it was made since.
+                item = self._read(path)
+                if item is not None and (item["metadata"].get("labels") or {}).get(INSTALLATION) != orders.installation:
+                    report.add(identity, "not ours", _hand_over(kind, namespace.name, name, orders.installation))
+                    return
             was_applied = item is not None and _digest_of(item) == _digest_of(wanted)
             try:
                 applied = self._api.apply(path, wanted)
@@ -162,14 +167,20 @@ class NamespaceMaker:
         """Whether nobody has changed an object since it was applied like this."""
         return self._applied.get(key) == wanted and self._versions.get(key) == item["metadata"].get("resourceVersion")
 
-    def _exists(self, path: str) -> bool:
+    def _is_there(self, namespace: str) -> bool:
         try:
-            self._api.get(path)
+            return self._read(f"/api/v1/namespaces/{namespace}") is not None
+        except ApiRefusal:
+            return False  # the agent may not see it
+
+    def _read(self, path: str) -> Document | None:
+        """An object; None where there is none."""
+        try:
+            return self._api.get(path)
         except ApiRefusal as error:
             if error.status == 404:
-                return False
+                return None
             raise
-        return True
 
     def _settle_surplus(self, orders: Orders, key: Key, item: Document, reports: dict[str, Report]) -> None:
         """Delete an object of ours that nothing renders any more, or report that it is left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -10,9 +11,11 @@ from urllib.parse import urlencode
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from admin.core.retention import Retention
+from admin.services.retention import prune
 from tests.conftest import MakeApp
-from tests.support.agents import PlayedAgent, played_agent
-from tests.support.placing import get, ok, put_attribute, put_cluster, refused
+from tests.support.agents import Clock, PlayedAgent, phase, played_agent, set_clock, shown
+from tests.support.placing import created, get, ok, put_attribute, put_cluster, refused
 
 EXAMPLES = {"project": "flyteexamples", "domain": "development"}
 CRA = {"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}}
@@ -183,3 +186,58 @@ def test_an_agent_of_a_cluster_without_namespaces_is_told_so(make_app: MakeApp) 
     assert ok(exchanged(plain, {}))["enabled"] is False
     wrong = exchanged(plain, {"reports": [report("broken")]})
     assert "is not one of applied" in str(refused(wrong, 400, "invalid_request"))
+
+
+def test_a_run_waits_until_its_namespace_is_there(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s", project="flyteexamples")
+    plain = played_agent(api, context, "plain", project="flyteexamples")
+    put_cluster(api, "k8s", cluster_resources=True)
+    names = [f"e{number}" for number in range(7)]
+    for name in names:
+        created(api, name, cluster="k8s", project="flyteexamples")
+    created(api, "other", cluster="plain", project="flyteexamples")
+    assert agent.take(want=2) == []
+    assert plain.take() == ["other"]
+    assert {phase(agent, name) for name in names} == {("QUEUED", "NAMESPACE_NOT_READY")}
+    reason = shown(agent, "e0")["closure"]["reason"]["message"]
+    assert reason.startswith(f"Its namespace {HERE} is not on cluster 'k8s' yet: `rainbowctl get cluster-resources")
+    status = get(api, "executions/flyteexamples/development/e0/explanation")["status"]
+    assert reason in str(status), status
+    missing = {**report("failed", "forbidden"), "exists": False}
+    ok(exchanged(agent, {"reports": [missing]}))
+    assert agent.take() == []
+    ok(exchanged(agent, {"reports": [report("applied")]}))
+    assert agent.take(want=7) == names
+    assert phase(agent, "e0")[1] == "ASSIGNED"
+
+
+def test_what_is_left_of_a_namespace_is_shown_until_it_is_gone(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s")
+    put_cluster(api, "k8s", cluster_resources=True)
+    clock = Clock()
+    context = set_clock(app, clock)
+
+    def listed() -> Any:
+        shown = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")
+        return {entry["namespace"]: entry["clusters"][0]["state"] for entry in shown["namespaces"]}
+
+    old = {**report("orphaned"), "namespace": "of-before"}
+    ok(exchanged(agent, {"reports": [report("applied"), old]}))
+    assert listed() == {HERE: "pending", "of-before": "orphaned"}
+    ok(exchanged(agent, {"reports": [{**report("pruned"), "namespace": "of-before"}]}))
+    assert listed() == {HERE: "pending"}
+    clock.advance(3600)
+    ok(exchanged(agent, {"reports": [report("failed", "no")]}))
+    assert len(get(api, f"cluster_resources?{urlencode(EXAMPLES)}")["events"]) == 4
+    deleted = sum((Counter(counts) for counts in prune(context, Retention(namespaces="30m"))), Counter[str]())
+    assert deleted["namespace_events"] == 3
+    assert [entry["state"] for entry in get(api, f"cluster_resources?{urlencode(EXAMPLES)}")["events"]] == ["failed"]
+    put_cluster(api, "k8s")
+    ok(exchanged(agent, {}))
+    put_cluster(api, "k8s", cluster_resources=True)
+    (entry,) = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")["namespaces"]
+    assert entry["clusters"] == [{"cluster": "k8s", "state": "pending", "exists": False, "objects": []}]

@@ -18,6 +18,7 @@ from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, i
 import admin.store
 from admin.core.audit import AuditEvent
 from admin.core.clock_checks import ClockCheck
+from admin.core.cluster_resources.states import NamespaceReport, ObjectReport, ObjectState
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.server import startup
@@ -27,6 +28,7 @@ from admin.store import (
     bid_tables,
     clock_checks,
     cluster_events,
+    cluster_resources,
     decisions,
     execution_tables,
     fleet,
@@ -751,3 +753,40 @@ def test_grants_of_before_their_sums_are_summed_at_every_scope(engine: Engine) -
         ("ads/prod/etl/", 1, 1),
         ("ads/prod/etl/nightly", 1, 1),
     ]
+
+
+def test_going_back_takes_reports_of_namespaces_away_and_leaves_reasons_that_an_older_admin_knows(
+    engine: Engine,
+) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    made = NamespaceReport(
+        namespace="p-d",
+        project="p",
+        domain="d",
+        digest="x",
+        exists=True,
+        objects=(ObjectReport(object="Namespace/p-d", state=ObjectState.APPLIED),),
+    )
+    executions = execution_tables.executions
+    with engine.begin() as connection:
+        before = cluster_resources.installation(connection, now)
+        assert cluster_resources.store_reports(connection, "c", [made], {"p-d"}, now) == ["applied"]
+        columns = [column for column in executions.columns if not column.nullable and column.server_default is None]
+        values = {column.name: _anything(column, now) for column in columns}
+        waits = {"phase": "QUEUED", "reason": "NAMESPACE_NOT_READY", "cluster": "c"}
+        connection.execute(insert(executions).values({**values, **waits}))
+        payload = {"cluster_resources": True, "cost": 1}
+        cluster = {"kind": "CLUSTER", "name": "c", "payload": payload, "version": 1}
+        connection.execute(insert(fleet_tables.fleet_definitions).values(cluster))
+        retention.record_cutoff(connection, "namespace_events", now)
+    migrate(engine, "0043")
+    with engine.connect() as connection:
+        assert connection.execute(select(fleet_tables.fleet_definitions.c.payload)).scalar_one() == {"cost": 1}
+        assert retention.cutoffs(connection) == Cutoffs()
+        assert connection.execute(select(executions.c.reason)).scalar_one() == "ASSIGNED"
+    migrate(engine)
+    with engine.begin() as connection:
+        assert cluster_resources.reports(connection) == []
+        assert cluster_resources.events(connection, "p", "d", ["c"], 10) == []
+        assert cluster_resources.installation(connection, now) != before

@@ -84,7 +84,7 @@ class Site:
             "slots": self.slots,
             "pollSeconds": 0.1,
             # Tests may run as root, and their jobs then as well.
-            **({"runAs": "root"} if os.geteuid() == 0 else {}),
+            **({"runAs": "root"} if os.geteuid() == 0 and self.engine != "kubernetes" else {}),
         }
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "agent.yaml").write_text(yaml.safe_dump(document))

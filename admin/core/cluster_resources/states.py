@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from admin.core.settings.scopes import Scope
+
 
 class ObjectState(Enum):
     """What became of one object; the value is the word of the API."""
@@ -44,6 +46,15 @@ class NamespaceReport:
     exists: bool  #: whether the namespace is there
     objects: tuple[ObjectReport, ...]
     reported_at: datetime | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.domain, self.project)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether anything of it is left on the cluster."""
+        return any(report.state is not ObjectState.PRUNED for report in self.objects)
 
     @property
     def is_well(self) -> bool:

@@ -12,8 +12,10 @@ from admin.core.executions.quotas import QUOTA_FULL
 from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.core.placement.decisions import ASSIGNED
 
+#: The reason of executions whose cluster has yet to make their namespace.
+NAMESPACE_NOT_READY = "NAMESPACE_NOT_READY"
 #: The reasons of executions that wait at a cluster which has room for them.
-HELD_BACK = frozenset({WAITING_FOR_TOKENS, QUOTA_FULL})
+HELD_BACK = frozenset({WAITING_FOR_TOKENS, QUOTA_FULL, NAMESPACE_NOT_READY})
 #: The type of the event by which an execution is told so.
 WAITING = "WAITING"
 #: Of executions that are alike, so many are asked for after the first that is refused: those that stand in line.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from admin.core.executions.admissions import NAMESPACE_NOT_READY
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED, is_backing_off
 from admin.core.executions.lifecycle import Phase
@@ -182,9 +183,15 @@ class Circumstances:
         place = place if self.is_position_told else "in line"
         if self.quota and (self.obstacle is None or self.obstacle.filter == ROOM.name):
             return f"QUEUED for {age} at {self.cluster}{self._of}: {self.quota}"
+        if self._waits_for_namespace:
+            return f"QUEUED for {age} at {self.cluster}{self._of}: {self.reason_message}"
         is_what, _, why = self.obstacle.reason.partition(": ") if self.obstacle else ("", "", "")
         obstacle = f"{self.cluster} {is_what}{f' ({why})' if why else ''}; " if is_what else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
+
+    @property
+    def _waits_for_namespace(self) -> bool:
+        return self.reason == NAMESPACE_NOT_READY and (self.obstacle is None or self.obstacle.filter == ROOM.name)
 
     @property
     def _nowhere(self) -> str:
@@ -246,6 +253,8 @@ class Circumstances:
             step = f"{taken} It is decided again when {room}the fleet changes."
         elif self.tokens is not None:
             step = f"The agent of {self.cluster} gets it with its tokens, when they are free and it is its turn."
+        elif self._waits_for_namespace:
+            step = f"The agent of {self.cluster} gets it when it has made the namespace."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             when = "both it and the quota have room" if self.quota else "it has room"
             step = f"The agent of {self.cluster} takes it when {when}."

@@ -30,6 +30,8 @@ class ClusterResourceCalls(Calls):
         failing: bool = False,
     ) -> Document:
         """The `namespaces` with what became of them on each cluster, and of one project and domain the `events`."""
-        query = non_empty({"project": project, "domain": domain, "cluster": cluster, "failing": failing or None})
+        query = non_empty(
+            {"project": project, "domain": domain, "cluster": cluster, "failing": "true" if failing else None}
+        )
         with self._newer_path(_REMEDY):
             return self._read("cluster_resources", query, holding="namespaces")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose
-from ctl.cli.options import Option, definition_completer, filter_parameters
+from ctl.cli.options import Option, definition_completer, domain_option, project_option
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -26,7 +26,8 @@ _LISTING = Listing(fields={name: name for name in ("namespace", "project", "doma
 @command(
     help=_HELP,
     params=[
-        *(option for option in filter_parameters("Namespaces") if option.name in ("project", "domain")),
+        project_option("Namespaces of this project."),
+        domain_option("Namespaces of this domain."),
         Option(
             ["--cluster"],
             metavar="NAME",

@@ -46,6 +46,23 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # An older admin knows neither this reason nor this cutoff, and refuses definitions with a field that it lacks.
+    op.execute(
+        "UPDATE executions SET reason = 'ASSIGNED', reason_message = 'It waits for the agent of its cluster.' "
+        "WHERE phase = 'QUEUED' AND reason = 'NAMESPACE_NOT_READY'"
+    )
+    op.execute("DELETE FROM retention_cutoffs WHERE name = 'namespace_events'")
+    _make_no_namespaces()
     op.drop_table("namespace_events")
     op.drop_table("namespace_reports")
     op.drop_table("installations")
+
+
+def _make_no_namespaces() -> None:
+    definitions = sa.table("fleet_definitions", sa.column("kind"), sa.column("name"), sa.column("payload", sa.JSON))
+    connection = op.get_bind()
+    for row in connection.execute(sa.select(definitions).where(definitions.c.kind == "CLUSTER")).all():
+        if "cluster_resources" in row.payload:
+            payload = {name: value for name, value in row.payload.items() if name != "cluster_resources"}
+            own = (definitions.c.kind == row.kind, definitions.c.name == row.name)
+            connection.execute(sa.update(definitions).where(*own).values(payload=payload))
