@@ -24,7 +24,14 @@ from tests.support.databases import SqliteDatabases
 #: Operations that others need, in their order; and those that end what others need.
 FIRST = [
     *("change_attributes", "roll_back"),
-    *("create_cluster", "register_cluster", "sync_cluster", "create_pool", "create_label"),
+    *(
+        "create_cluster",
+        "register_cluster",
+        "sync_cluster",
+        "exchange_cluster_resources",
+        "create_pool",
+        "create_label",
+    ),
     *("register_workflow", "register_launch_plan", "create_execution"),
 ]
 LAST = [
@@ -82,9 +89,13 @@ def administrator(user: str) -> Grant:
     return Grant(role="admin", grantee=Grantee("user", user))
 
 
+#: What a cluster's agent sends with its own token, after it has registered.
+OF_AGENTS = ("sync_cluster", "exchange_cluster_resources")
+
+
 def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document: Document) -> None:
     refused: dict[str, str] = {}
-    headers: dict[str, str] = {}
+    agent: dict[str, str] = {}
     user: dict[str, str] = {}
     sent = 0
     for method, path, item in operations(document):
@@ -98,8 +109,13 @@ def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document:
         query = {name: examples[name] for name in needed}
         url = path.format_map(examples)
         body = item["requestBody"]["content"]["application/json"]["example"]
-        answer = api.open(url, method=method.upper(), query_string=query, json=body, headers={**user, **headers})
-        headers = {}
+        answer = api.open(
+            url,
+            method=method.upper(),
+            query_string=query,
+            json=body,
+            headers=agent if item["operationId"] in OF_AGENTS else user,
+        )
         if item["operationId"] == "create_user":
             context, name = context_of(api.application), body["user"]["name"]
             others = [user_write("root", {}), *(grant_write(administrator(user)) for user in ("root", name))]
@@ -108,7 +124,7 @@ def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document:
             issued = create_token(context, name, "example")
             user = {"Authorization": f"Bearer {issued.token}"}
         if item["operationId"] == "register_cluster":
-            headers = {"Authorization": f"Bearer {answer.get_json()['token']}"}  # of the sync that comes next
+            agent = {"Authorization": f"Bearer {answer.get_json()['token']}"}
         if answer.status_code != ABSENT.get(item["operationId"], 200):
             refused[item["operationId"]] = answer.get_data(as_text=True)
         sent += 1
