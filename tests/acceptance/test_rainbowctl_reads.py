@@ -138,8 +138,7 @@ def test_a_value_written_to_a_file_changes_nothing_when_it_is_written_back(shell
     assert (done.status, done.out) == (0, "")
     assert done.err == (
         "No changes: workflow-execution-config at project roundtrip is already as requested.\n"
-        "warning: max_parallelism, security_context.run_as, interruptible are passed to agents, but no engine of "
-        "Rainbow reads them; one of your own may.\n"
+        "warning: max_parallelism is passed to agents, but no engine of Rainbow reads it; one of your own may.\n"
     )
     pipe = f"rainbowctl get workflow-execution-config -p {name} -o yaml"
     assert "No changes" in shell.run(f"{pipe} | rainbowctl update workflow-execution-config --attrFile -").err
