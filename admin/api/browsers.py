@@ -3,8 +3,9 @@
 An admin on loopback may need no token, and every page that a browser on that machine shows can reach it: under another
 name for the same address (DNS rebinding), with a form, or with `fetch`. A browser says where a request comes from, so
 the name the admin is called by is checked against a list, a foreign origin is refused, and a body must be JSON: a form
-cannot send it, and `fetch` would have to ask first. Forms of the console say by which page they were sent. A change without a body needs no type, as `curl -X POST` sends
-none: browsers name the origin of everything that is not GET or HEAD.
+cannot send it, and `fetch` would have to ask first. The forms of the console are taken where the browser says that a
+page of ours sent them. A change without a body needs no type, as `curl -X POST` sends none: browsers name the origin of
+everything that is not GET or HEAD.
 """
 
 from __future__ import annotations

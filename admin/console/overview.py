@@ -36,6 +36,7 @@ def show_overview() -> str:
         ),
         failures=ask_if_allowed("list_executions_everywhere", {"phase": "FAILED,TIMED_OUT", "limit": _FEW}),
         days=_days(),
+        most_days=_DAYS,
         changes=ask_if_allowed("list_revisions", {"limit": _FEW}),
     )
 

@@ -80,8 +80,10 @@ def identify_session(context: Context, id: str, shared_tokens: Callable[[], tupl
 def _is_shared(session: Session, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> bool:
     """Whether the token of a session is one that the operators still share."""
     accepted = () if shared_tokens is None else shared_tokens()
-    hashes = [tokens.hash_of(token.decode()) for token in accepted]
-    return any([hmac.compare_digest(hashed, session.token_hash or "") for hashed in hashes])
+    # Compared with all of them, so that the time taken tells nothing.
+    return bool(
+        sum(hmac.compare_digest(tokens.hash_of(token.decode()), session.token_hash or "") for token in accepted)
+    )
 
 
 def end_session(context: Context, id: str) -> None:

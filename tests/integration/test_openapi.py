@@ -175,7 +175,7 @@ def opaque_parts(schema: Document, document: Document, seen: set[str], path: str
 
 def test_a_browser_is_led_to_the_documentation_and_a_program_told_of_it(api: FlaskClient) -> None:
     page = api.get("/", headers={"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"})
-    assert (page.status_code, page.location, page.headers["Vary"]) == (302, "/api/v1/docs/", "Accept")
+    assert (page.status_code, page.location, page.headers["Vary"]) == (302, "/console/", "Accept")
     assert "swagger" in api.get(page.location).get_data(as_text=True)
     for accepted in ("*/*", "application/json"):
         answer = api.get("/", headers={"Accept": accepted})
