@@ -13,7 +13,7 @@ from hashlib import sha256
 from flask import g, request
 
 from admin.core.problems import invalid
-from admin.errors import Forbidden
+from admin.errors import FormExpired
 
 FORM_COOKIE = "rainbow-form"
 SESSION_COOKIE = "rainbow-session"
@@ -22,10 +22,6 @@ NOTICE_COOKIE = "rainbow-notice"
 TOKEN_FIELD = "form_token"
 
 _MOST_CHARACTERS = 128
-
-
-class FormExpired(Forbidden, name="form_expired"):
-    """This form is too old, or was sent by another site, so nothing was done. Load its page again, and send it anew."""
 
 
 def form_token() -> str:

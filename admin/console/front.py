@@ -51,8 +51,8 @@ class Console:
         app.jinja_env.globals["asset"] = assets.asset
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
-            pages.blueprint.after_request(finish)
             app.register_blueprint(pages.blueprint)
+        app.after_request(lambda response: finish(response) if self.owns(request.path) else response)
 
     def owns(self, path: str) -> bool:
         """Whether a path is of the console."""
@@ -66,18 +66,18 @@ class Console:
         """What answers an error: the page for signing in, or one that says what REST says."""
         if isinstance(error, Unauthenticated) and request.method in ("GET", "HEAD") and not _is_for_script():
             asked = request.full_path.rstrip("?")
-            return finish(_redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None)))
+            return _redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None))
         answered = ErrorAnswer.from_error(error, request_id)
         page = render_template("error.html", title=_TITLES.get(error.status, "Error"), error=answered)
         response = Response(page, status=error.status, mimetype="text/html")
         if error.retry_after is not None:
             response.headers["Retry-After"] = str(error.retry_after)
-        return finish(response)
+        return response
 
     def refuse(self, environ: WSGIEnvironment, error: RainbowError, request_id: str) -> Response:
         """The same for a request that did not get as far as Flask."""
         with self._app.request_context(environ):
-            return self.answer(error, request_id)
+            return finish(self.answer(error, request_id))
 
 
 _TITLES = {

@@ -30,7 +30,7 @@ _LEVEL = 5
 
 def finish(response: Response) -> Response:
     """An answer of the console as it is sent."""
-    response.headers.extend(_HEADERS)
+    response.headers.update(_HEADERS)
     response.vary.update(
         ["Accept-Encoding", "Cookie"] if "Cache-Control" not in response.headers else ["Accept-Encoding"]
     )

@@ -58,7 +58,7 @@ def test_files_are_kept_for_ever_by_the_hash_in_their_address(api: FlaskClient) 
 
 
 def test_values_of_any_kind_are_shown_as_text(api: FlaskClient) -> None:
-    created(api, "marked", labels={"note": "x"}, job={"command": ["echo", HOSTILE]})
+    created(api, "marked", job={"command": ["echo", HOSTILE]})
     page = api.get("/console/executions/flytesnacks/development/marked").text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<script>alert(1)" not in page

@@ -65,7 +65,10 @@ def running_small_console(directory: Path, **sections: Any) -> Iterator[SmallCon
 def fill(console: SmallConsole) -> None:
     """Settings, and executions: one that runs, one that succeeded, one that failed, and some that wait."""
     pool = {"cluster_assignment": {"cluster_pool_name": "gpu"}}
-    body = {"attributes": {"project": PROJECT, "domain": DOMAIN, "matching_attributes": pool}, "message": HOSTILE}
+    body = {
+        "attributes": {"project": PROJECT, "domain": DOMAIN, "matching_attributes": pool},
+        "message": "Training needs GPUs.",
+    }
     console.call("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", body)
     for name, cluster in (("train", "east"), ("evaluate", "west"), ("tune", "west")):
         console.create(name, cluster=cluster)
