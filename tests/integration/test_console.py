@@ -137,9 +137,10 @@ def test_a_session_ends_when_its_time_is_over(app: Flask) -> None:
 
 def test_signing_out_ends_the_session(app: Flask) -> None:
     browser, _ = signed_in(app, made_user(app))
-    [session] = [cookie.value for cookie in browser._cookies.values() if cookie.key == "rainbow-session"]
+    session = browser.get_cookie("rainbow-session", path="/console")
+    assert session is not None
     assert send(browser, "/console/sign-out", "/console/").status_code == 303
-    browser.set_cookie("rainbow-session", session, path="/console")
+    browser.set_cookie("rainbow-session", session.value, path="/console")
     assert browser.get("/console/").status_code == 302
 
 

@@ -76,11 +76,13 @@ class Visitor:
 
 @contextmanager
 def visiting(
-    browser: Browser, url: str, *, width: int = 1280, scheme: str = "light", **options: bool
+    browser: Browser, url: str, *, width: int = 1280, scheme: str = "light", has_scripts: bool = True
 ) -> Iterator[Visitor]:
     """A visitor with no cookies yet."""
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", **options
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        java_script_enabled=has_scripts,
     )
     try:
         yield Visitor(url, context)
