@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.requirements import CONTAINMENT, IDENTITY, Feature, Value
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.units import BYTE_UNITS, COUNTED, MEASURED, NODE, TYPE, amount_of
+from admin.core.graph.units import BYTE_UNITS, CORE, COUNTED, MEASURED, NODE, THOUSANDTH, TYPE, amount_of
 from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
@@ -166,7 +166,7 @@ class VertexReader:
         elif type_ in MEASURED and subsystem == CONTAINMENT and unit not in BYTE_UNITS:
             reason = f"unknown unit '{shorten(unit)}' of {type_}" if unit else "is missing"
             self._problems.add((*where, "unit"), f"{reason}: give one of {', '.join(BYTE_UNITS)}.")
-        elif unit and type_ in COUNTED and subsystem == CONTAINMENT:
+        elif unit and type_ in COUNTED and (type_, unit) != (CORE, THOUSANDTH) and subsystem == CONTAINMENT:
             reason = f"a {type_} has no unit, such as '{shorten(unit)}': leave it out, its size is how many there are."
             self._problems.add((*where, "unit"), reason)
         if len(self._problems.all) > before:

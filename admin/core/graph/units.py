@@ -32,6 +32,8 @@ BYTE_UNITS = {"B": ""} | {
 }
 #: Cores are counted in thousandths, since jobs may ask for less than one.
 _THOUSANDTHS = {CORE: 1000}
+#: The unit of a number of thousandths of cores, as quantities have it.
+THOUSANDTH = "m"
 #: The job's names of resources, by the types of a graph.
 _JOB_NAMES = {CORE: "cpu", MEMORY: "memory", STORAGE: "ephemeral_storage"}
 
@@ -55,7 +57,9 @@ def unit_amount(type_: str) -> int:
 
 
 def amount_of(type_: str, number: int, unit: str) -> int:
-    """The amount that a number of units of a type is; a unit that is none of bytes only names what is counted."""
+    """The amount that a number of units of a type is; any other unit only names what is counted."""
+    if type_ == CORE and unit == THOUSANDTH:
+        return min(number, LARGEST)
     factor = parse_quantity(f"1{BYTE_UNITS[unit]}") if unit in BYTE_UNITS else unit_amount(type_)
     return min(int(number * factor), LARGEST)
 

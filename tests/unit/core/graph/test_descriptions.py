@@ -135,6 +135,8 @@ def test_pools_and_units() -> None:
     summary = summarize(read_description(document))
     assert summary.largest["node"] == {"core": 16_000, "gpu": 4, "memory": 64 * 10**9, "storage": 2**40}
     assert summary.totals["core"] == 17_000
+    document["graph"]["nodes"]["k1"]["metadata"].update(size=1930, unit="m")
+    assert summarize(read_description(document)).largest["node"]["core"] == 1930
 
 
 def test_equal_parts_of_graphs_are_shared() -> None:
