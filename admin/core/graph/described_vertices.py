@@ -189,7 +189,9 @@ class VertexReader:
             if _is_value(value):
                 fields[str(name)] = value
         if len(fields) > _MOST_FIELDS:
-            reason = f"has {len(fields):,} fields, more than {_MOST_FIELDS:,}: put them on several vertices of a subsystem."
+            reason = (
+                f"has {len(fields):,} fields, more than {_MOST_FIELDS:,}: put them on several vertices of a subsystem."
+            )
             self._problems.add((*where, "metadata"), reason)
         return self._shapes.feature(subsystem, fields)
 

@@ -218,7 +218,11 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
         (changed("graph/nodes/k1/metadata/type", 5), "graph.nodes.k1.metadata.type", "5 is not a type"),
         (changed("graph/nodes/k1/metadata/type", "a b"), "graph.nodes.k1.metadata.type", "'a b' is not a type"),
         (changed("graph/nodes/k1/metadata/type", ""), "graph.nodes.k1.metadata.type", "'' is not a type"),
-        (changed("graph/nodes/k1/metadata/type", "Cores"), "graph.nodes.k1.metadata.type", "unknown type 'Cores': give core"),
+        (
+            changed("graph/nodes/k1/metadata/type", "Cores"),
+            "graph.nodes.k1.metadata.type",
+            "unknown type 'Cores': give core",
+        ),
         (changed("graph/nodes/k1/metadata/type", "cpu"), "graph.nodes.k1.metadata.type", "give core"),
         (changed("graph/nodes/k1/metadata/type", "RAM"), "graph.nodes.k1.metadata.type", "give memory"),
         (changed("graph/nodes/n1/metadata/type", "host"), "graph.nodes.n1.metadata.type", "give node"),
