@@ -39,7 +39,11 @@ def job_manifest(task: Task, namespace: str, cluster: str, options: Options) -> 
             "name": task.key,
             "namespace": namespace,
             "labels": own_labels,
-            "annotations": {names.EXECUTION: execution, names.ATTEMPT: environment.get("RAINBOW_ATTEMPT", "")},
+            "annotations": {
+                names.EXECUTION: execution,
+                names.ATTEMPT: environment.get("RAINBOW_ATTEMPT", ""),
+                names.ENDPOINT: options.endpoint,
+            },
         },
         "spec": {
             # A pod that fails is not replaced, nor one that is still ending: another attempt is the admin's to start.
