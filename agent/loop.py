@@ -52,7 +52,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 #: Bytes of logs, and of events, in one sync: together less than proxies accept; halved when one refuses it.
 _MOST_BYTES, _LEAST_BYTES = 384 * 1024, 16 * 1024
 #: How often the engine is asked for jobs of dead agents, and how long after the first answer of the admin.
-_ORPHANS_SECONDS = 30.0
+_ORPHANS_SECONDS = 10.0
 #: The least time between two reports.
 _REPORT_SECONDS = 0.03
 #: The least time between two times that the position is stored.

@@ -176,7 +176,9 @@ class NamespaceChangeAnswer(ScopeAnswer):
     action: Annotated[
         str,
         one_of(*(action.value for action in NamespaceAction)),
-        Meta(description="`fail`: it cannot be rendered, and stays as it is. `leave`: its cluster makes none any more."),
+        Meta(
+            description="`fail`: it cannot be rendered, and stays as it is. `leave`: its cluster makes none any more."
+        ),
     ]
     clusters: list[str]
     objects: Annotated[list[str] | None, Meta(description="Of an update: those that differ.")] = None

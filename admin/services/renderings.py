@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowChange, rows_after
+from admin.core.changes import PROJECT, RowChange, rows_after
 from admin.core.cluster_resources.namespaces import collisions
 from admin.core.cluster_resources.rendering import Rendering, render
 from admin.core.cluster_resources.templates import TemplateSet
 from admin.core.cluster_resources.values import ExternalValues, collect_values
-from admin.core.projects import PROJECT, ProjectState, project_changes
+from admin.core.projects import ProjectState, active_after
 from admin.core.settings.builtin_kinds import CLUSTER_RESOURCE, TASK_RESOURCE
 from admin.core.settings.resolution import Row, effective_value
 from admin.core.settings.scopes import Scope
@@ -60,11 +60,8 @@ def render_namespaces_after(context: Context, connection: Connection, changes: S
         )
         for kind in _KINDS
     }
-    active = set(projects.ids(connection, ProjectState.ACTIVE))
-    for project, payload in project_changes(changes).items():
-        is_active = payload is not None and payload.get("state", ProjectState.ACTIVE.value) == ProjectState.ACTIVE.value
-        active = active | {project} if is_active else active - {project}
-    return _render(context, _scopes_of(context, active), rows, cache.templates.current(), cache.external_values.current())
+    scopes = _scopes_of(context, active_after(projects.ids(connection, ProjectState.ACTIVE), changes))
+    return _render(context, scopes, rows, cache.templates.current(), cache.external_values.current())
 
 
 def _scopes(context: Context, connection: Connection) -> list[Scope]:

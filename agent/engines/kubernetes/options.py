@@ -32,7 +32,17 @@ DEFAULTS: Mapping[str, Any] = {
     "timeoutSeconds": 10,
 }
 _TEXTS = (
-    *("kubeconfig", "context", "cluster", "endpoint", "namespace", "leaseNamespace", "image", "imagePullPolicy", "outputsImage"),
+    *(
+        "kubeconfig",
+        "context",
+        "cluster",
+        "endpoint",
+        "namespace",
+        "leaseNamespace",
+        "image",
+        "imagePullPolicy",
+        "outputsImage",
+    ),
     *("serviceAccount", "gpuResource"),
 )
 _PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
