@@ -257,8 +257,8 @@ CHECKED_PROGRAMS = {
     "touch": Program(states=(QUEUED, SUCCEEDED), files={"result": b""}),
     "false": Program(states=(QUEUED, FAILED)),
     "sleep": Program(states=(QUEUED, RUNNING)),
-    "sh": Program(states=(QUEUED, RUNNING, TIMED_OUT)),
-    "tail": Program(states=(QUEUED, RUNNING, OUT_OF_MEMORY)),
+    "sh": Program(states=(QUEUED, RUNNING, OUT_OF_MEMORY)),
+    "tail": Program(states=(QUEUED, RUNNING, TIMED_OUT)),
 }
 
 #: What `check_engine` checks, in this order.
@@ -295,10 +295,10 @@ def check_engine(
 ) -> None:
     """Exercise an engine as the agent does; AssertionError with a sentence for the first promise that it breaks.
 
-    The engine runs `echo`, `touch`, `false`, `sleep`, `sh` and `tail` in jobs whose keys start with `prefix`, and may take
-    so many seconds for each. `directory` is the directory that the engine was built with. `restarted` is a second engine
-    of the same back end, in the place of an agent that was started again; without it the first engine is used. `checks`
-    are those of CHECKS that the back end can keep: one without a limit of memory leaves out `memory`.
+    The engine runs `echo`, `touch`, `false`, `sleep`, `sh` and `tail` in jobs whose keys start with `prefix`, and may
+    take so many seconds for each. `directory` is the directory that the engine was built with. `restarted` is a second
+    engine of the same back end, in the place of an agent that was started again; without it the first engine is used.
+    `checks` are those of CHECKS that the back end can keep: one without a limit of memory leaves out `memory`.
     """
     if unknown := sorted(set(checks) - set(CHECKS)):
         raise ValueError(f"checks: there is no '{unknown[0]}'.{did_you_mean(unknown[0], CHECKS)}")
@@ -414,20 +414,16 @@ class _Check:
         self.engine.forget(handle)
 
     def time_limit(self) -> None:
-        handle = self._submit("time-limit", "sh", "-c", "sleep 600", time_limit_seconds=1.0)
+        handle = self._submit("time-limit", "tail", "-f", "/dev/null", time_limit_seconds=1.0)
         state = self._wait(handle, lambda state: state.phase.finished)
         assert state.phase is NativePhase.TIMED_OUT, f"a job that ran longer than its limit ended {_describe(state)}"
         self.engine.forget(handle)
 
     def memory(self) -> None:
-        # As the first process of the job, for some systems tell of no other that it had no more memory.
+        script = "head -c 268435456 /dev/zero | tail -c 268435456 > /dev/null"
         resources = {"requests": {"memory": "64Mi"}, "limits": {"memory": "64Mi"}}
-        handle = self._submit("memory", "tail", "-c", "268435456", "/dev/zero", resources=resources)
-        try:
-            state = self._wait(handle, lambda state: state.phase.finished)
-        except AssertionError:
-            self.engine.cancel(handle)
-            raise
+        handle = self._submit("memory", "sh", "-c", script, resources=resources)
+        state = self._wait(handle, lambda state: state.phase.finished)
         is_told = (state.phase, state.reason) == (NativePhase.FAILED, "OUT_OF_MEMORY")
         assert is_told, f"a job above its memory limit ended {_describe(state)}, not FAILED OUT_OF_MEMORY"
         self.engine.forget(handle)

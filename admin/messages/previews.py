@@ -201,7 +201,6 @@ class NamespaceChangesAnswer(Answer):
                 clusters=list(change.clusters),
                 objects=list(change.objects) or None,
                 message=change.problem or None,
-                **{name: key or None for name, key in change.scope._asdict().items()},
             )
             for change in changed.namespaces[:_MOST_NAMESPACES]
         ]

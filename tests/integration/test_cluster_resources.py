@@ -249,11 +249,10 @@ def test_a_key_that_no_template_has_is_a_lasting_warning(make_app: MakeApp) -> N
     api = make_app(cluster_resources=DEFAULTS).test_client()
     payload = {"attributes": {"projectQuotaCpus": "1", "projectQuotaMemory": "5Ti"}}
     written = put_attribute(api, "project-domain", "cluster_resource_attributes", payload, **EXAMPLES)
-    message = (
-        "No template has the variable 'projectQuotaCpus'. Did you mean 'projectQuotaCpu'? It has no effect until one "
-        "has it."
-    )
-    assert [(entry["code"], entry["message"]) for entry in written["warnings"]] == [("unused_key", message)]
+    (warning,) = written["warnings"]
+    assert warning["code"] == "unused_key"
+    assert warning["message"].startswith("No template has the variable 'projectQuotaCpus'. Did you mean 'projectQuotaCpu")
+    assert warning["message"].endswith("It has no effect until one has it.")
     (listed,) = get(api, "warnings")["warnings"]
     assert (listed["code"], listed["field"]) == ("unused_key", "attributes.projectQuotaCpus")
     put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
@@ -288,9 +287,10 @@ def test_a_plan_shows_which_namespaces_on_which_clusters_would_change(make_app: 
     assert planned(api, {**cra, "payload": same}) is None
     label = {"resource_type": "EXECUTION_CLUSTER_LABEL", **EXAMPLES, "payload": {"value": "west"}}
     assert planned(api, label) is None
-    of_domain = planned(api, {**cra, "project": "", "payload": {"attributes": {"projectQuotaCpu": "5"}}})
+    attributes = {"attributes": {"projectQuotaCpu": "5"}}
+    of_domain = planned(api, {"resource_type": "CLUSTER_RESOURCE", "domain": "development", "payload": attributes})
     projects = get(api, "projects")["projects"]
-    assert {entry["namespace"] for entry in of_domain["changes"]} == {f"{one['id']}-development" for one in projects}
+    assert {entry["namespace"] for entry in of_domain["changes"]} == {f"{project['id']}-development" for project in projects}
     new = planned(api, {"project_definition": {"id": "new"}})
     assert [(entry["namespace"], entry["action"]) for entry in new["changes"]] == [
         ("new-development", "create"),
@@ -322,7 +322,8 @@ def test_a_project_that_would_share_a_namespace_is_refused(make_app: MakeApp) ->
     put_cluster(api, "k8s", cluster_resources=True)
     answer = api.post("/api/v1/projects", json={"project": {"id": "a-b"}})
     assert "'a-b-c' is also that of a/b-c" in str(refused(answer, 400, "invalid_request"))
-    assert "also that of d-b/c" in str(refused(api.post("/api/v1/projects", json={"project": {"id": "d"}}), 400))
+    answer = api.post("/api/v1/projects", json={"project": {"id": "d"}})
+    assert "also that of d-b/c" in str(refused(answer, 400, "invalid_request"))
     ok(api.post("/api/v1/projects", json={"project": {"id": "e"}}))
 
 

@@ -32,18 +32,8 @@ DEFAULTS: Mapping[str, Any] = {
     "timeoutSeconds": 10,
 }
 _TEXTS = (
-    *(
-        "kubeconfig",
-        "context",
-        "cluster",
-        "endpoint",
-        "namespace",
-        "leaseNamespace",
-        "image",
-        "imagePullPolicy",
-        "outputsImage",
-    ),
-    *("serviceAccount", "gpuResource"),
+    *("kubeconfig", "context", "cluster", "endpoint", "namespace", "leaseNamespace", "image", "imagePullPolicy"),
+    *("outputsImage", "serviceAccount", "gpuResource"),
 )
 _PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 _PLACING = ("tolerations", "affinity", "nodeSelector")

@@ -66,7 +66,7 @@ class PatientEngine(FakeEngine):
     """Calls a time limit that is over an abort."""
 
     def __init__(self, **fields: Any) -> None:
-        programs = {**CHECKED_PROGRAMS, "sh": Program(states=(QUEUED, RUNNING, ABORTED))}
+        programs = {**CHECKED_PROGRAMS, "tail": Program(states=(QUEUED, RUNNING, ABORTED))}
         super().__init__(**{**fields, "programs": programs})
 
 
@@ -74,7 +74,7 @@ class WastefulEngine(FakeEngine):
     """Limits no memory."""
 
     def __init__(self, **fields: Any) -> None:
-        programs = {**CHECKED_PROGRAMS, "tail": Program(states=(QUEUED, RUNNING, SUCCEEDED))}
+        programs = {**CHECKED_PROGRAMS, "sh": Program(states=(QUEUED, RUNNING, SUCCEEDED))}
         super().__init__(**{**fields, "programs": programs})
 
 
@@ -164,7 +164,7 @@ def test_the_examples_in_the_documentation_run(tmp_path: Path, monkeypatch: pyte
     vars(site)["MyEngine"] = LocalEngine
     monkeypatch.setitem(sys.modules, "mysite", ModuleType("mysite"))
     monkeypatch.setitem(sys.modules, "mysite.engine", site)
-    page = (Path(__file__).parents[3] / "docs/agents.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/engines/writing-your-own.md").read_text()
     check, fake = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     names: dict[str, Any] = {}
     exec(check, names)
