@@ -251,7 +251,9 @@ def test_a_key_that_no_template_has_is_a_lasting_warning(make_app: MakeApp) -> N
     written = put_attribute(api, "project-domain", "cluster_resource_attributes", payload, **EXAMPLES)
     (warning,) = written["warnings"]
     assert warning["code"] == "unused_key"
-    assert warning["message"].startswith("No template has the variable 'projectQuotaCpus'. Did you mean 'projectQuotaCpu")
+    assert warning["message"].startswith(
+        "No template has the variable 'projectQuotaCpus'. Did you mean 'projectQuotaCpu"
+    )
     assert warning["message"].endswith("It has no effect until one has it.")
     (listed,) = get(api, "warnings")["warnings"]
     assert (listed["code"], listed["field"]) == ("unused_key", "attributes.projectQuotaCpus")
@@ -290,7 +292,9 @@ def test_a_plan_shows_which_namespaces_on_which_clusters_would_change(make_app: 
     attributes = {"attributes": {"projectQuotaCpu": "5"}}
     of_domain = planned(api, {"resource_type": "CLUSTER_RESOURCE", "domain": "development", "payload": attributes})
     projects = get(api, "projects")["projects"]
-    assert {entry["namespace"] for entry in of_domain["changes"]} == {f"{project['id']}-development" for project in projects}
+    assert {entry["namespace"] for entry in of_domain["changes"]} == {
+        f"{project['id']}-development" for project in projects
+    }
     new = planned(api, {"project_definition": {"id": "new"}})
     assert [(entry["namespace"], entry["action"]) for entry in new["changes"]] == [
         ("new-development", "create"),

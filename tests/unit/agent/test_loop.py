@@ -668,6 +668,6 @@ def test_what_a_dead_agent_left_is_held_and_ended_if_the_admin_does_not_know_it(
 
     bench.script.answers = [reply]
     run_until(bench, lambda: key in bench.engine.forgotten)
-    assert [body["holding"] for body in bench.script.bodies if body["holding"]][0] == [LEFT]
+    assert next(body["holding"] for body in bench.script.bodies if body["holding"]) == [LEFT]
     assert bench.engine.cancelled == [key]
     assert bench.agent.work.intents == {}
