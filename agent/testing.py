@@ -39,7 +39,6 @@ from agent.engines.base import (
 )
 from agent.engines.leases import CLUSTER_LOST
 from agent.quantities import parse_quantity
-from ctl.client.words import did_you_mean
 
 T = TypeVar("T")
 
@@ -301,7 +300,7 @@ def check_engine(
     `checks` are those of CHECKS that the back end can keep: one without a limit of memory leaves out `memory`.
     """
     if unknown := sorted(set(checks) - set(CHECKS)):
-        raise ValueError(f"checks: there is no '{unknown[0]}'.{did_you_mean(unknown[0], CHECKS)}")
+        raise ValueError(f"checks: there is no '{unknown[0]}'; there are {', '.join(CHECKS)}")
     check = _Check(engine, restarted or engine, directory, prefix, seconds, clock)
     for name in CHECKS:
         if name in checks:

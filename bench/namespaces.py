@@ -36,7 +36,7 @@ _TIMES = 5
 
 def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
     """Figures on one kind of database, in milliseconds; the least of some tries."""
-    sections = {
+    sections: dict[str, Any] = {
         "clusters": {"clusterConfigs": [{"name": _CLUSTER, "clusterResources": True}]},
         "cluster_resources": {"templateData": {"projectQuotaCpu": "4", "projectQuotaMemory": "3000Mi"}},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,12 +48,13 @@ def sites(
         for site in sites.values():
             site.start()
         for site in sites.values():
-            wait_until(lambda site=site: state(site) == "ready", 60, explain=lambda site=site: site.log)
+            wait_until(partial(is_ready, site), 60)
         yield sites
 
 
-def state(site: Site) -> str:
-    return str(requests.get(f"{site.admin.url}/api/v1/clusters/{site.cluster}", timeout=60).json().get("state"))
+def is_ready(site: Site) -> bool:
+    answer = requests.get(f"{site.admin.url}/api/v1/clusters/{site.cluster}", timeout=60)
+    return bool(answer.json().get("state") == "ready")
 
 
 def put_pool(admin: RunningAdmin, name: str, *sites: Site) -> None:

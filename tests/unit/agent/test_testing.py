@@ -113,7 +113,7 @@ def test_the_check_names_a_broken_promise(tmp_path: Path, engine_type: type[Fake
 def test_checks_that_a_back_end_cannot_keep_are_left_out_by_name(tmp_path: Path) -> None:
     engine = WastefulEngine()
     check_engine(engine, tmp_path, clock=FakeClock(), checks=[name for name in CHECKS if name != "memory"])
-    with pytest.raises(ValueError, match=r"there is no 'memroy'\. Did you mean memory\?"):
+    with pytest.raises(ValueError, match="there is no 'memroy'; there are description, "):
         check_engine(engine, tmp_path, checks=["memroy"])
 
 
