@@ -117,10 +117,19 @@ def test_many_executions_outlive_an_api_server_and_an_agent_that_is_stopped_for_
     cluster.kill_api_server()
     cluster.start_api_server()
     agent.send_signal(signal.SIGSTOP)
+    namespace = str(site.engine_options["namespace"])
     wait_until(lambda: health(site) == "lost", 90, interval=0.5)  # its leases are over by then
     agent.send_signal(signal.SIGCONT)
     wait_until(lambda: have_ended(1.0), 120 + 4 * count, interval=1.0, explain=lambda: f"{ended}\n{site.log[-3000:]}")
     check(site, names, api)
+    counts = cluster.calls(namespace)
+    print(f"{count} executions:", dict(counts))
+    # A call that the API server did not answer when it was killed is made again.
+    assert count <= counts["create jobs"] <= count + 5, counts
+    assert count <= counts["patch jobs"] <= count + 5, counts
+    assert count <= counts["get pods/log"] <= count * 2
+    # One watch of each kind, begun anew where the API server was away; each list and watch is one call.
+    assert max(number for name, number in counts.items() if name.startswith("watch ")) <= 40, counts
 
 
 def health(site: Site) -> str:
