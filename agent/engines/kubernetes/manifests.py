@@ -101,7 +101,8 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, An
             "command": ["sh", "-c", OUTPUTS_COMMAND, "outputs", *(_literal(path) for path in outputs)],
             "workingDir": directory,
             "volumeMounts": mounts,
-            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+            # It requests nothing, so that it fits wherever the job does; said in full, for a namespace may have defaults.
+            "resources": {"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "100m", "memory": "64Mi"}},
         }
         if options.image_pull_policy:
             sidecar["imagePullPolicy"] = options.image_pull_policy
