@@ -101,7 +101,7 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, An
             "command": ["sh", "-c", OUTPUTS_COMMAND, "outputs", *(_literal(path) for path in outputs)],
             "workingDir": directory,
             "volumeMounts": mounts,
-            # It requests nothing, so that it fits wherever the job does; said in full, for a namespace may have defaults.
+            # It requests nothing, so that it fits where the job does; in full, for a namespace may have defaults.
             "resources": {"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "100m", "memory": "64Mi"}},
         }
         if options.image_pull_policy:
