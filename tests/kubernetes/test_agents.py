@@ -64,17 +64,23 @@ def crash(site: Site, step: str) -> None:
     assert agent.returncode == -9, site.log
 
 
-def check(site: Site, names: list[str], api: Api) -> None:
-    """Every execution ran exactly once, is reported so, and is left to Kubernetes to remove."""
+def check(site: Site, names: list[str], api: Api, *, most_attempts: int = 1) -> None:
+    """Every execution ran exactly once, is reported so, and is left to Kubernetes to remove.
+
+    One that had not started when its cluster was lost may have another attempt; the first then has no Job.
+    """
 
     def have_ended() -> bool:
         let_end(site, [name for name in names if site.phase(name) == "RUNNING"])
         return all(site.phase(name) == "SUCCEEDED" for name in names)
 
     wait_until(have_ended, 120, interval=0.3, explain=lambda: f"{[site.get(name) for name in names]}\n{site.log}")
+    keys: set[str] = set()
     for name in names:
         execution = site.get(name)
-        assert (execution["attempt"], execution["exit_code"]) == (1, 0), site.log
+        keys.add(site.key(name, execution["attempt"]))
+        assert execution["attempt"] <= most_attempts, site.log
+        assert execution["exit_code"] == 0, site.log
         assert site.printed(name)["data"] == "ran\n"
         types = Counter(event["type"] for event in site.get(name, "/events")["events"])
         assert types["SUCCEEDED"] == 1
@@ -82,7 +88,7 @@ def check(site: Site, names: list[str], api: Api) -> None:
     wait_until(lambda: site.intents() == [], explain=lambda: f"intents are left: {site.intents()}")
     namespace = site.engine_options["namespace"]
     jobs = {job["metadata"]["name"]: job for job in listed(api, "/apis/batch/v1", namespace, "jobs")}
-    assert set(jobs) == {site.key(name) for name in names}
+    assert set(jobs) == keys
     assert all(job["spec"]["ttlSecondsAfterFinished"] == 3600 for job in jobs.values())
     pods = Counter(pod["metadata"]["labels"]["rainbow/key"] for pod in listed(api, "/api/v1", namespace, "pods"))
     assert pods == dict.fromkeys(jobs, 1)
@@ -121,7 +127,7 @@ def test_many_executions_outlive_an_api_server_and_an_agent_that_is_stopped_for_
     wait_until(lambda: health(site) == "lost", 90, interval=0.5)  # its leases are over by then
     agent.send_signal(signal.SIGCONT)
     wait_until(lambda: have_ended(1.0), 120 + 4 * count, interval=1.0, explain=lambda: f"{ended}\n{site.log[-3000:]}")
-    check(site, names, api)
+    check(site, names, api, most_attempts=2)
     counts = cluster.calls(namespace)
     print(f"{count} executions:", dict(counts))
     # A call that the API server did not answer when it was killed is made again.
