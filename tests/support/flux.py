@@ -32,7 +32,7 @@ class FluxInstance:
         """Start the brokers, with what an earlier instance here has left of its jobs."""
         for name in ("run", "state"):
             (self.directory / name).mkdir(exist_ok=True)
-        options = f"-Srundir={self.directory}/run", f"-Sstatedir={self.directory}/state"
+        options = f"--test-rundir={self.directory}/run", f"-Sstatedir={self.directory}/state"
         with (self.directory / "flux.log").open("ab") as log:
             self.process = subprocess.Popen(
                 ["flux", "start", f"--test-size={NODES}", *options, "sleep", "3600"],
@@ -64,16 +64,12 @@ class FluxInstance:
         )
         return done.stdout.strip()
 
-    def stop(self, number: int = signal.SIGTERM) -> None:
-        """End it: in order, or with SIGKILL at once."""
+    def stop(self) -> None:
+        """End it and its jobs in order, keeping what it knows of them; what hangs is killed."""
         if self.process is None:
             return
-        with suppress(ProcessLookupError):
-            if number == signal.SIGKILL:
-                os.killpg(self.process.pid, number)
-            else:
-                self.process.send_signal(number)
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.SubprocessError):
+            self.run("shutdown", "--quiet", "--background")
             self.process.wait(60)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
