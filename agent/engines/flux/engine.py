@@ -317,7 +317,7 @@ class FluxEngine(BatchEngine):
 
     def withdraw(self, handle: Handle) -> bool:
         """Cancel a job that waits, held first so that it cannot start meanwhile."""
-        if not self.flux.call("urgency", id=handle.native_id, urgency=0):
+        if not self.flux.call("urgency", job=handle.native_id, urgency=0):
             return False
         directory = self.directory / handle.key
         # A script that begins after the file is there does not start the command.

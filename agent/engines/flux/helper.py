@@ -181,10 +181,10 @@ class Helper:
         for future in [flux.job.cancel_async(self.flux, JobID(id)) for id in ids]:
             self.ignore_ended(future)
 
-    def call_urgency(self, id: Any, urgency: Any) -> Any:
+    def call_urgency(self, job: Any, urgency: Any) -> Any:
         """Change how urgent a job is; 0 holds it. Whether it was waiting."""
         try:
-            self.rpc("job-manager.urgency", {"id": int(JobID(id)), "urgency": urgency})
+            self.rpc("job-manager.urgency", {"id": int(JobID(job)), "urgency": urgency})
             return True
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.ENOENT, errno.EPERM):
