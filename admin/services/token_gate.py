@@ -125,6 +125,8 @@ class TokenGate:
                 give_back(self._session, lease, self._now)
             elif lease.is_renewed:
                 self._renew(lease)
+        elif lease.is_over(self._now):  # it may have stood in line for tokens that it had lost
+            self._session.release(Release(token=lease.held_token, pools=tuple(read_amounts(lease.token_pools))))
         elif lease.id in self._claims:
             try:
                 answer = self._session.allocate(self._claims[lease.id])

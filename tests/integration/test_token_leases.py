@@ -471,8 +471,8 @@ def test_a_run_whose_tokens_were_released_is_told_so(agent: PlayedAgent, clock: 
     loss = f"It no longer holds 1 token of {hive}: released by force, or lost by Redis. It goes on without."
     assert loss in str(lost)
     assert usage(agent, hive) == (1, 1)  # it waits for others
-    agent.finish(["e"])
-    assert usage(agent, hive) == (1, 0)
     told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
     assert f"It runs without the 1 token of {hive} that it needs." in told
     assert get(agent.client, f"token_pools/{hive}").get("refusals") is None
+    agent.finish(["e"])
+    assert usage(agent, hive) == (1, 0)
