@@ -199,9 +199,13 @@ def test_a_pool_is_watched(shell: Shell) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().split()[:3] == [b"WHEN", b"NAME", b"CAPACITY"]
         assert process.stdout.readline().split()[2:] == [b"hive", b"1", b"0", b"1", b"0", b"-"]
-        with Client(shell.admin.url) as client, tokens_of(client, lease=1.5):
-            line = process.stdout.readline().split()
-            time.sleep(1.5)  # it is renewed meanwhile, which is no change
+        claim = {"token": "t", "pools": {"hive": 1}, **HERE}
+        number = shell.rest("POST", "token_allocations", {"claim": claim})["number"]
+        line = process.stdout.readline().split()
+        held = {**claim, "number": number}
+        shell.rest("POST", "token_renewals", {"renewal": held})  # which is no change
+        time.sleep(1.5)
+        shell.rest("POST", "token_releases", {"release": held})
         assert line[2:] == [b"hive", b"1", b"1", b"0", b"0", b"flytesnacks/development"]
         assert process.stdout.readline().split()[2:] == [b"hive", b"1", b"0", b"1", b"0", b"-"]
     assert "leave out" in shell.refused(2, "rainbowctl get token-pool --watch --filter.limit 1")
