@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.commands import search_filters, selector_options
 from admin.console.filters import page
 from admin.console.pages import Pages, confirmed_name, go_to, render
 
@@ -38,10 +39,10 @@ def list_executions() -> str:
     """The list, or how many there are of each phase, reason and so on."""
     query = asked_query(*_FILTERS, *_MORE, *_SORTS, "search", "by", "limit", "token")
     selector = {name: value for name, value in query.items() if name in _FILTERS or name in _MORE}
-    if search := query.get("search"):
-        selector["filters"] = "+".join(filter(None, [selector.get("filters"), f"contains(name,{search})"]))
+    if filters := search_filters(query.get("filters"), query.get("search")):
+        selector["filters"] = filters
     shared: dict[str, Any] = {"query": query, "filters": _FILTERS, "groups": _GROUPS, "selector": selector}
-    options = [word for name, value in selector.items() for word in (f"--{_camel(name)}", value)]
+    options = selector_options(selector)
     if by := query.get("by"):
         counted = ask("count_executions", {**selector, "by": by, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
@@ -97,8 +98,3 @@ def cancel_execution(form: Mapping[str, str], project: str, domain: str, name: s
     ended = ask("terminate_execution", body=body, path={"project": project, "domain": domain, "name": name})
     notice = f"{name} is being ended." if ended.get("changed", True) else f"{name} had ended before."
     return go_to(page("executions", project, domain, name), notice)
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

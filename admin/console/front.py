@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from flask import Blueprint, Flask, Response, redirect, render_template, request
 from werkzeug.http import parse_cookie
@@ -13,6 +14,7 @@ from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
 from admin.console.responses import finish
+from admin.console.signing_in import GATE
 from admin.core.permissions import PERMISSIONS
 from admin.errors import RainbowError, Unauthenticated
 from admin.messages.errors import ErrorAnswer
@@ -64,8 +66,10 @@ class Console:
 
     def answer(self, error: RainbowError, request_id: str) -> Response:
         """What answers an error: the page for signing in, or one that says what REST says."""
-        if isinstance(error, Unauthenticated) and request.method in ("GET", "HEAD") and not _is_for_script():
-            asked = request.full_path.rstrip("?")
+        is_page = request.method in ("GET", "HEAD") and not _is_for_script()
+        # Where nobody can sign in, what is missing is said in place of a page that leads back here.
+        if isinstance(error, Unauthenticated) and is_page and self._app.extensions[GATE].takes_tokens:
+            asked = quote(request.path) + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
             return _redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None))
         answered = ErrorAnswer.from_error(error, request_id)
         page = render_template("error.html", title=_TITLES.get(error.status, "Error"), error=answered)
