@@ -62,7 +62,8 @@ class Console:
 
     def session(self, environ: WSGIEnvironment) -> str | None:
         """The id of the session that a request brings."""
-        return parse_cookie(environ).get(SESSION_COOKIE)
+        # As text: bytes that are no UTF-8 would be an error of the admin.
+        return parse_cookie(environ.get("HTTP_COOKIE")).get(SESSION_COOKIE)
 
     def answer(self, error: RainbowError, request_id: str) -> Response:
         """What answers an error: the page for signing in, or one that says what REST says."""
