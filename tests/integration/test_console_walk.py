@@ -32,8 +32,8 @@ _NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
 def hostile(app: Flask) -> FlaskClient:
     """An admin with markup in every value that may have it."""
     api = app.test_client()
-    job = {"command": ["echo", _MARKUP], "env": {"TEXT": _MARKUP}}
-    created(api, "marked", job=job, labels={"team": "ml"}, annotations={"note": _MARKUP}, claimed_by=_MARKUP[:60])
+    job = {"command": ["echo", _MARKUP], "environment": {"TEXT": _MARKUP}}
+    created(api, "marked", job=job, annotations={"values": {"note": _MARKUP}})
     pool = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "none"}}}}
     ok(api.put(f"{API}/project_attributes/{PROJECT}", json={**pool, "message": _MARKUP, "claimed_by": "ann"}))
     created(api, "waits", job={"command": ["true"]})
