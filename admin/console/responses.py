@@ -57,7 +57,9 @@ def set_cookie(response: Response, name: str, value: str, seconds: int | None = 
 def is_secure() -> bool:
     """Whether the browser came over TLS, which a proxy may have ended."""
     # Of several proxies the one that the browser speaks to comes first.
-    return request.is_secure or request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower() == "https"
+    return (
+        request.is_secure or request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower() == "https"
+    )
 
 
 def takes_gzip() -> bool:

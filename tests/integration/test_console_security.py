@@ -131,7 +131,14 @@ def test_one_is_led_back_to_a_page_whose_address_needs_escapes(app: Flask) -> No
 
 @pytest.mark.parametrize(
     "path",
-    ["/console/", "/console/none", "/console/executions?none=1", "/console/static/0/x.css", "/console/sign-out", "/console"],
+    [
+        "/console/",
+        "/console/none",
+        "/console/executions?none=1",
+        "/console/static/0/x.css",
+        "/console/sign-out",
+        "/console",
+    ],
 )
 def test_every_answer_keeps_frames_scripts_and_caches_out(api: FlaskClient, path: str) -> None:
     for answer in (api.get(path), api.head(path), api.get(path, headers={"Host": "evil.example"})):

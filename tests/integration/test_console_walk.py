@@ -23,7 +23,7 @@ from ctl.main import root
 from tests.support.apps import context_of, opened_app
 from tests.support.placing import API, DOMAIN, PROJECT, created, ok
 
-_MARKUP = '"><script>alert(1)</script><img src=x onerror=alert(2)>\'{{7*7}}'
+_MARKUP = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'{{7*7}}"
 _MOST_PAGES = 80
 #: What looking at pages may write: when a token was used, and what the index has read.
 _NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
