@@ -34,9 +34,9 @@ def hostile(app: Flask) -> FlaskClient:
     api = app.test_client()
     job = {"command": ["echo", _MARKUP], "environment": {"TEXT": _MARKUP}}
     created(api, "marked", job=job, annotations={"values": {"note": _MARKUP}})
+    created(api, "waits", job={"command": ["true"]})
     pool = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "none"}}}}
     ok(api.put(f"{API}/project_attributes/{PROJECT}", json={**pool, "message": _MARKUP, "claimed_by": "ann"}))
-    created(api, "waits", job={"command": ["true"]})
     ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/waits", json={"cause": _MARKUP}))
     return api
 
