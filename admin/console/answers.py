@@ -26,11 +26,13 @@ def ask(
     body: Any = None,
     *,
     version: int | None = None,
+    is_new: bool = False,
     **path: str,
 ) -> Any:
     """The JSON that an operation of REST answers, by its id in the OpenAPI document.
 
-    Its query is given as REST takes it; what is None or empty is left out. A write may say which `version` it expects.
+    Its query is given as REST takes it; what is None or empty is left out. A write may say which `version` it expects,
+    or that what it makes `is_new`.
     The errors are those of REST, PermissionDenied among them.
     """
     operation: Operation = current_app.extensions[OPERATIONS][id]
@@ -38,10 +40,13 @@ def ask(
     _note(operation, path, texts, body)
     if version is not None:
         request.environ["HTTP_IF_MATCH"] = f'"{version}"'
+    elif is_new:
+        request.environ["HTTP_IF_NONE_MATCH"] = "*"
     try:
         response = operations.ask(operation, dict(path), texts, body)
     finally:
-        request.environ.pop("HTTP_IF_MATCH", None)
+        for header in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
+            request.environ.pop(header, None)
     return msgspec.json.decode(response.get_data())
 
 
