@@ -130,6 +130,22 @@ def _nodes(value: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _nodes(item, (*path, name))
+    elif _is_keyed(value):
+        for entry in value:
+            (_, key), *others = entry.items()
+            yield dotted((*path, key)), others[0][1] if len(others) == 1 else dict(others)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, dict) or _is_keyed(value)
+
+
+def _is_keyed(value: Any) -> bool:
+    """Whether a value is a list whose entries are known by their first field, as kinds have them."""
+    if not isinstance(value, list) or not all(isinstance(entry, dict) and len(entry) > 1 for entry in value):
+        return False
+    keys = [next(iter(entry.values())) for entry in value]
+    return bool(keys) and all(isinstance(key, str) for key in keys) and len(set(keys)) == len(keys)
 
 
 def scope_keys(answer: dict[str, Any]) -> dict[str, str]:
@@ -140,7 +156,7 @@ def scope_keys(answer: dict[str, Any]) -> dict[str, str]:
 def differences(before: Any, after: Any) -> list[dict[str, Any]]:
     """The leaves in which two values of a row differ; one that a side has not is left out of it."""
     sides = {
-        name: {path: value for path, value in _nodes(side or {}) if path and not isinstance(value, dict)}
+        name: {path: value for path, value in _nodes(side or {}) if path and not _has_parts(value)}
         for name, side in (("before", before), ("after", after))
     }
     rows = []

@@ -113,7 +113,7 @@ def _form(
         fields=with_problems(shown, details) if details else shown,
         raw=raw if raw is not None else as_yaml(payload or place.kind["example"]) if place.is_raw else None,
         row=payload,
-        version=version,
+        row_version=version,
         message=message,
         error=answered,
         is_stale=is_stale,
@@ -166,7 +166,7 @@ def plan_setting(form: Mapping[str, str]) -> Shown:
         after=_after(place, plan),
         plan=plan,
         change=json.dumps(change),
-        version=version,
+        row_version=version,
         message=message,
     )
 
@@ -236,7 +236,7 @@ def preview_delete() -> str:
         scope=scope_text(place.keys),
         before=payload,
         plan=place.delete(version, dry_run=True),
-        version=version,
+        row_version=version,
     )
 
 
@@ -262,7 +262,7 @@ def show_changed() -> str:
         place=place,
         scope=scope_text(place.keys),
         row=payload,
-        version=version,
+        row_version=version,
         redecided=_redecide(place, dry_run=True),
     )
 

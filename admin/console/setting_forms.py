@@ -87,8 +87,8 @@ def _entries(schema: Schema, value: Any, path: tuple[str, ...], above: Mapping[s
     inherited = [name.removeprefix(start) for name in above if name.startswith(start)]
     for key in dict.fromkeys([*held, *inherited]):
         yield _leaf(entry, held.get(key, _ABSENT), start + key, above)
-    for _ in range(_BLANKS):
-        described = {**entry, "description": schema.get("description", "")}
+    for number in range(_BLANKS):
+        described = {**entry, "description": "" if number else schema.get("description", "")}
         yield replace(_leaf(described, _ABSENT, dotted(path), {}), is_new=True, key_name=_key_of(schema))
 
 
