@@ -1,4 +1,4 @@
-"""Strict YAML, for configuration files and what is typed into forms: no aliases, no repeated keys, no `no` read as false, no 010 read as 8."""
+"""Strict YAML, for configuration and forms: no aliases, no repeated keys, no `no` read as false, no 010 read as 8."""
 
 from __future__ import annotations
 

@@ -288,5 +288,3 @@ def redecide(form: Mapping[str, str]) -> Response:
     answered = _redecide(place, dry_run=False)
     notice = f"{answered['changed']} decided again, {answered['moved']} moved to another cluster."
     return go_to(page("executions", **_selector(place)), notice)
-
-

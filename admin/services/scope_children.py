@@ -55,9 +55,7 @@ def _domains(context: Context, after: str, search: str) -> list[str]:
     return sorted(domain for domain in context.settings.domain_ids() if domain > after and search in domain)
 
 
-def _names(
-    context: Context, connection: Connection, scope: Scope, after: str, search: str, limit: int
-) -> list[str]:
+def _names(context: Context, connection: Connection, scope: Scope, after: str, search: str, limit: int) -> list[str]:
     match scope.level:
         case Level.PLATFORM | Level.DOMAIN:
             return scope_children.project_names(connection, after, search, limit, context.access.projects)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from werkzeug.test import TestResponse
 
 from admin.console.front import all_pages
 from admin.console.setting_forms import fields_of, patch_of, sent_fields
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_users import made_user
+from tests.support.apps import opened_app
 from tests.support.placing import (
-    API,
     DOMAIN,
     PROJECT,
     created,
@@ -41,10 +43,10 @@ def edit_path(kind: str, where: str = WHERE, form: str = "") -> str:
 
 def fields(page: str) -> dict[str, str]:
     """What a browser would send of the forms on a page, as they stand."""
-    sent = {
-        name: html.unescape(value)
-        for name, value in re.findall(r'<input(?: type="hidden")? name="([^"]+)" value="([^"]*)"', page)
-    }
+    sent = {}
+    for tag in re.findall(r"<input [^>]*>", page):
+        attributes = dict(re.findall(r'(name|value)="([^"]*)"', tag))
+        sent[attributes["name"]] = html.unescape(attributes.get("value", ""))
     for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', page, re.S):
         chosen = re.search(r"<option selected>([^<]*)", options)
         first = re.search(r"<option(?: value=\"\")?>([^<]*)", options)
@@ -124,7 +126,9 @@ def test_warnings_and_rows_without_effect_of_exactly_one_scope(shared: FlaskClie
 def test_a_scope_shows_what_applies_where_from_and_which_levels_were_silent(api: FlaskClient) -> None:
     put_attribute(api, "domain", "task_resource_attributes", {"limits": {"memory": "8Gi"}})
     put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "nowhere"})
-    put_attribute(api, "project-domain", "workflow_execution_config", {"envs": {"values": [{"key": "A", "value": HOSTILE}]}})
+    put_attribute(
+        api, "project-domain", "workflow_execution_config", {"envs": {"values": [{"key": "A", "value": HOSTILE}]}}
+    )
     page = api.get(SETTINGS).text
     assert "8Gi" in page
     assert f'href="/console/settings?domain={DOMAIN}"' in page
@@ -174,7 +178,7 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     assert send(api, preview, preview, head=head, confirmation="wrong").status_code == 400
     rolled = send(api, preview, preview, head=head, confirmation=str(number), message="A mistake.")
     assert rolled.location == f"/console/history/{number + 1}"
-    assert f"Rolled back: " in api.get(f"/console/history/{number}").text
+    assert "Rolled back: " in api.get(f"/console/history/{number}").text
     assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
     again = send(api, preview, f"/console/history/{number + 1}/roll-back", head=head, confirmation=str(number))
     assert again.status_code == 409  # another revision was made since that preview
@@ -210,7 +214,8 @@ def test_a_wrong_value_keeps_the_form_and_says_why_at_its_field(api: FlaskClient
     assert "limits.cpu" in wrong[0]
     assert 'value="many"' in wrong[0]
     assert 'class="problem"' in wrong[0]
-    assert {'value="4Gi"' in refused.text, 'value="Why not."' in refused.text} == {True}
+    assert 'value="4Gi"' in refused.text
+    assert 'value="Why not."' in refused.text
     stands = plan(api, path, {"limits.cpu": ("inherit", "2")})
     assert stands.status_code == 400
     assert "stands on &#39;inherit&#39;" in stands.text
@@ -284,9 +289,7 @@ def test_history_and_comparisons(api: FlaskClient) -> None:
     assert "does not take it" in api.get("/console/history?phase=QUEUED").text
 
 
-def test_a_declared_kind_has_a_card_and_a_form(tmp_path: Any) -> None:
-    from tests.support.apps import opened_app
-
+def test_a_declared_kind_has_a_card_and_a_form(tmp_path: Path) -> None:
     declared = {
         "number": 10,
         "fields": {
@@ -311,11 +314,8 @@ def test_a_declared_kind_has_a_card_and_a_form(tmp_path: Any) -> None:
 
 def test_viewers_read_settings_and_change_none(app: Flask) -> None:
     ada = made_user(app)
-    ada.do(
-        "PUT",
-        f"project_domain_attributes/{PROJECT}/{DOMAIN}",
-        {"attributes": {"matching_attributes": pool("gpu")}},
-    )
+    row = {"attributes": {"matching_attributes": pool("gpu")}}
+    number = ada.do("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", row)["revision"]
     browser, _ = signed_in(app, made_user(app, "eve", role="viewer"))
     page = browser.get(SETTINGS).text
     assert "gpu" in page
@@ -323,9 +323,13 @@ def test_viewers_read_settings_and_change_none(app: Flask) -> None:
     path = edit_path("CLUSTER_ASSIGNMENT")
     for answer in (browser.get(path), send(browser, path, SETTINGS, version="0", payload="{}")):
         assert (answer.status_code, "attributes.write" in answer.text) == (403, True)
-    rolled = send(browser, "/console/history/1/roll-back", "/console/history", head="1", confirmation="1")
-    assert rolled.status_code == 403
-    assert get(ada.client, f"version") is not None
+    shown = browser.get(f"/console/history/{number}").text
+    assert ("gpu" in shown, "roll-back" in shown) == (True, False)
+    preview = f"/console/history/{number}/roll-back"
+    assert browser.get(preview).status_code == 403
+    head = ada.get("revisions?limit=1")["head"]
+    rolled = send(browser, preview, SETTINGS, head=str(head), confirmation=str(number))
+    assert (rolled.status_code, ada.get("revisions?limit=1")["head"]) == (403, head)
 
 
 def test_writes_of_settings_are_forms_that_are_checked(api: FlaskClient) -> None:
@@ -339,15 +343,16 @@ def test_writes_of_settings_are_forms_that_are_checked(api: FlaskClient) -> None
     assert (unknown.status_code, "NOTHING" in unknown.text) == (400, True)
 
 
-@pytest.mark.parametrize(("path", "state", "text", "patch"), [
-    ("limits.cpu", "set", "2", {"set": {"limits.cpu": "2"}, "unset": [], "inherit": []}),
-    ("limits.cpu", "unset", "", {"set": {}, "unset": ["limits.cpu"], "inherit": []}),
-    ("defaults.cpu", "inherit", "", {"set": {}, "unset": [], "inherit": ["defaults.cpu"]}),
-    ("defaults.cpu", "set", "1", {"set": {}, "unset": [], "inherit": []}),
-])
+@pytest.mark.parametrize(
+    ("path", "state", "text", "patch"),
+    [
+        ("limits.cpu", "set", "2", {"set": {"limits.cpu": "2"}, "unset": [], "inherit": []}),
+        ("limits.cpu", "unset", "", {"set": {}, "unset": ["limits.cpu"], "inherit": []}),
+        ("defaults.cpu", "inherit", "", {"set": {}, "unset": [], "inherit": ["defaults.cpu"]}),
+        ("defaults.cpu", "set", "1", {"set": {}, "unset": [], "inherit": []}),
+    ],
+)
 def test_only_what_differs_is_sent(path: str, state: str, text: str, patch: dict[str, Any]) -> None:
-    from admin.core.settings.builtin_kinds import TASK_RESOURCE
-
     schema, row = TASK_RESOURCE.payload.schema(), {"defaults": {"cpu": "1"}}
     sent = sent_fields({"path.0": path, "state.0": state, "value.0": text}, schema)
     assert patch_of(sent, fields_of(schema, row, {})) == patch
