@@ -25,35 +25,38 @@ def ask(
     query: Mapping[str, Any] | None = None,
     body: Any = None,
     *,
+    path: Mapping[str, str] | None = None,
     version: int | None = None,
     is_new: bool = False,
-    **path: str,
 ) -> Any:
     """The JSON that an operation of REST answers, by its id in the OpenAPI document.
 
-    Its query is given as REST takes it; what is None or empty is left out. A write may say which `version` it expects,
-    or that what it makes `is_new`.
+    Its query is given as REST takes it; what is None or empty is left out. `path` has the parts of its path that are
+    names. A write may say which `version` it expects, or that what it makes `is_new`.
     The errors are those of REST, PermissionDenied among them.
     """
     operation: Operation = current_app.extensions[OPERATIONS][id]
+    parts = dict(path or {})
     texts = {name: _text(value) for name, value in (query or {}).items() if value not in (None, "")}
-    _note(operation, path, texts, body)
+    _note(operation, parts, texts, body)
     if version is not None:
         request.environ["HTTP_IF_MATCH"] = f'"{version}"'
     elif is_new:
         request.environ["HTTP_IF_NONE_MATCH"] = "*"
     try:
-        response = operations.ask(operation, dict(path), texts, body)
+        response = operations.ask(operation, parts, texts, body)
     finally:
         for header in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
             request.environ.pop(header, None)
     return msgspec.json.decode(response.get_data())
 
 
-def ask_if_allowed(id: str, query: Mapping[str, Any] | None = None, **path: str) -> Any | None:
+def ask_if_allowed(
+    id: str, query: Mapping[str, Any] | None = None, *, path: Mapping[str, str] | None = None
+) -> Any | None:
     """The same; None where the caller may not ask for it, so that a page leaves that part out."""
     try:
-        return ask(id, query, **path)
+        return ask(id, query, path=path)
     except PermissionDenied:
         return None
 

@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from flask import Response, request
+from flask import Response
 
 from admin.console.pages import PREFIX, Pages
+from admin.console.responses import takes_gzip
 from admin.core.permissions import OPEN
 from admin.errors import PathNotFound
 
@@ -60,7 +61,7 @@ def get_asset(version: str, name: str) -> Response:
     found = _assets().get(name)
     if found is None or version != _version():
         raise PathNotFound("No such file. Load the page again: the admin may have been upgraded.")
-    is_compressed = "gzip" in request.accept_encodings
+    is_compressed = takes_gzip()
     response = Response(found.compressed if is_compressed else found.content, mimetype=found.type)
     if is_compressed:
         response.headers["Content-Encoding"] = "gzip"

@@ -67,10 +67,10 @@ def show_execution(project: str, domain: str, name: str) -> str:
             ["logs", name, *where],
         ],
         key=key,
-        execution=ask("get_execution", {"with_status": True}, **key),
-        explanation=ask("explain_execution", query, **key),
-        events=ask("list_execution_events", {"limit": 100}, **key),
-        log=ask_if_allowed("get_execution_logs", {"tail": _TAIL_LINES}, **key),
+        execution=ask("get_execution", {"with_status": True}, path=key),
+        explanation=ask("explain_execution", query, path=key),
+        events=ask("list_execution_events", {"limit": 100}, path=key),
+        log=ask_if_allowed("get_execution_logs", {"tail": _TAIL_LINES}, path=key),
     )
 
 
@@ -84,8 +84,8 @@ def preview_cancel(project: str, domain: str, name: str) -> str:
         title=f"Cancel {name}",
         commands=[["delete", "execution", name, "-p", project, "-d", domain, "--dryRun"]],
         key=key,
-        execution=ask("get_execution", {"with_status": True}, **key),
-        preview=ask("terminate_execution", {"dry_run": True}, **key),
+        execution=ask("get_execution", {"with_status": True}, path=key),
+        preview=ask("terminate_execution", {"dry_run": True}, path=key),
     )
 
 
@@ -94,7 +94,7 @@ def cancel_execution(form: Mapping[str, str], project: str, domain: str, name: s
     """End an execution, after a confirmation that names it."""
     confirmed_name(form, name)
     body = {"cause": form["cause"].strip()} if form.get("cause", "").strip() else {}
-    ended = ask("terminate_execution", body=body, project=project, domain=domain, name=name)
+    ended = ask("terminate_execution", body=body, path={"project": project, "domain": domain, "name": name})
     notice = f"{name} is being ended." if ended.get("changed", True) else f"{name} had ended before."
     return go_to(page("executions", project, domain, name), notice)
 

@@ -90,7 +90,7 @@ def compare_revisions() -> str:
 def show_revision(number: str) -> str:
     """One revision, with what it changed."""
     query = asked_query("start")
-    revision = ask("get_revision", number=number)
+    revision = ask("get_revision", path={"number": number})
     return render(
         "history/one.html",
         title=f"Revision {revision['number']}",

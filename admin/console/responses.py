@@ -52,9 +52,14 @@ def is_secure() -> bool:
     return request.is_secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
 
 
+def takes_gzip() -> bool:
+    """Whether the browser takes compressed answers."""
+    return request.accept_encodings.quality("gzip") > 0
+
+
 def _compressed(response: Response) -> Response:
     is_text = response.mimetype in ("text/html", "application/json", "text/plain")
-    if response.is_streamed or not is_text or "gzip" not in request.accept_encodings:
+    if response.is_streamed or not is_text or not takes_gzip():
         return response
     body = response.get_data()
     if len(body) >= _LEAST_BYTES and "Content-Encoding" not in response.headers:

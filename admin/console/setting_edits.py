@@ -61,7 +61,7 @@ class _Place:
     def row(self) -> tuple[Any, int]:
         """The payload that is stored there, None for none, and its version, 0 for none."""
         try:
-            read = ask(f"get_{self._noun}", {"resource_type": self.kind["name"], "exact": True}, **self.keys)
+            read = ask(f"get_{self._noun}", {"resource_type": self.kind["name"], "exact": True}, path=self.keys)
         except AttributeNotFound:
             return None, 0
         return read["attributes"]["matching_attributes"][self.kind["payload_key"]], read["version"]
@@ -75,19 +75,23 @@ class _Place:
     def write(self, change: Mapping[str, Any], version: int, message: str = "", *, dry_run: bool = False) -> Any:
         """Make a change, of whose row the version is known, or say what it would do."""
         said = {"message": message} if message else {}
-        expected = {"version": version} if version else {"is_new": True}
+        expected = version or None
         if "payload" in change:
             attributes = {"matching_attributes": {self.kind["payload_key"]: change["payload"]}}
             body = {"attributes": attributes, **said}
-            return ask(f"put_{self._noun}", {"dry_run": dry_run}, body, **expected, **self.keys)  # type: ignore[arg-type]
+            return ask(
+                f"put_{self._noun}", {"dry_run": dry_run}, body, path=self.keys, version=expected, is_new=not version
+            )
         query = {"resource_type": self.kind["name"], "dry_run": dry_run}
-        return ask(f"patch_{self._noun}", query, {**change, **said}, **expected, **self.keys)  # type: ignore[arg-type]
+        return ask(
+            f"patch_{self._noun}", query, {**change, **said}, path=self.keys, version=expected, is_new=not version
+        )
 
     def delete(self, version: int | None, message: str = "", *, dry_run: bool = False) -> Any:
         """Delete the row, or say what that would do."""
         query = {"resource_type": self.kind["name"], "dry_run": dry_run}
         body = {"message": message} if message else {}
-        return ask(f"delete_{self._noun}", query, body, version=version, **self.keys)
+        return ask(f"delete_{self._noun}", query, body, version=version, path=self.keys)
 
 
 def _form(
@@ -153,8 +157,8 @@ def plan_setting(form: Mapping[str, str]) -> Shown:
     except (RainbowError, Invalid) as failure:
         error = translate(failure, "")
         is_stale = isinstance(error, VersionConflict)
-        own = {"fields": fields, "raw": raw, "message": message, "error": error, "is_stale": is_stale}
-        return _refused(_form(place, payload, stored, **own), error)  # type: ignore[arg-type]
+        shown = _form(place, payload, stored, fields=fields, raw=raw, message=message, error=error, is_stale=is_stale)
+        return _refused(shown, error)
     g.pop("asked", None)
     return render(
         "settings/plan.html",
@@ -212,8 +216,8 @@ def apply_setting(form: Mapping[str, str]) -> Shown:
         else:
             fields = with_patch(fields_of(place.kind["schema"], payload, place.above()), change)
         is_stale = isinstance(error, VersionConflict)
-        own = {"fields": fields, "raw": raw, "message": message, "error": error, "is_stale": is_stale}
-        return _refused(_form(place, payload, stored, **own), error)  # type: ignore[arg-type]
+        shown = _form(place, payload, stored, fields=fields, raw=raw, message=message, error=error, is_stale=is_stale)
+        return _refused(shown, error)
     return go_to(page("settings", "changed", **place.keys, resource_type=place.kind["name"]), _notice(written))
 
 

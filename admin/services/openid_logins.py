@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import orjson
 import requests
 
 from admin.configuration import OpenId
@@ -61,7 +62,7 @@ def finish_login(openid: OpenId, *, code: str, redirect_uri: str, verifier: str)
             endpoint, data=form, headers=headers, timeout=_TIMEOUT_SECONDS, allow_redirects=False, stream=True
         ) as answer:
             content = answer.raw.read(_MOST_BYTES, decode_content=True)
-        document = requests.compat.json.loads(content)
+        document = orjson.loads(content)
     except (requests.RequestException, ValueError):
         raise ProviderUnavailable() from None  # without its cause, which may hold what was sent
     token = document.get("access_token") if isinstance(document, dict) else None

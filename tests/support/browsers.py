@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 #: The rules of WCAG 2.1 AA.
@@ -76,11 +76,13 @@ class Visitor:
 
 @contextmanager
 def visiting(
-    browser: Browser, url: str, *, width: int = 1280, scheme: str = "light", **options: bool
+    browser: Browser, url: str, *, width: int = 1280, scheme: str = "light", has_scripts: bool = True
 ) -> Iterator[Visitor]:
     """A visitor with no cookies yet."""
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", **options
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        java_script_enabled=has_scripts,
     )
     try:
         yield Visitor(url, context)
