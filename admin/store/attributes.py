@@ -160,7 +160,15 @@ def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | No
     Only conditions that the key begins with are left to the database, so that rare rows do not make it read on; and
     those on what may be seen, so that no number or key tells of other rows.
     """
-    leading = Filter(kinds=filters.kinds, within=filters.within, **dict(_leading_keys(filters)))
+    keys = dict(_leading_keys(filters))
+    leading = Filter(
+        kinds=filters.kinds,
+        project=keys.get("project"),
+        domain=keys.get("domain"),
+        workflow=keys.get("workflow"),
+        launch_plan=keys.get("launch_plan"),
+        within=filters.within,
+    )
     examined = list(page(connection, leading, after, most + 1))
     last = page_key(examined[most - 1]) if len(examined) > most else None
     rows = examined[:most]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, union
+from sqlalchemy import ColumnElement, Connection, and_, func, select, true, union
 
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store.attributes import attributes
@@ -50,11 +50,10 @@ def names_below(connection: Connection, scope: Scope, after: str, search: str, l
             (launch_plans, launch_plans.c.name, and_(launch_plans.c.workflow == scope.workflow, IS_ACTIVE)),
         ]
     else:
-        sources = [(attributes, attributes.c.workflow, None), (workflows, workflows.c.name, None)]
+        sources = [(attributes, attributes.c.workflow, true()), (workflows, workflows.c.name, true())]
     parts = []
     for table, name, condition in sources:
-        conditions = [table.c.project == scope.project, table.c.domain == scope.domain]
-        conditions += [] if condition is None else [condition]
+        conditions = [table.c.project == scope.project, table.c.domain == scope.domain, condition]
         part = select(name.label("name")).where(*conditions, *_is_sought(name, after, search)).distinct()
         parts.append(select(part.order_by(name).limit(limit).subquery()))
     names = union(*parts).subquery()
