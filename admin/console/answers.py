@@ -27,11 +27,12 @@ def ask(
     *,
     path: Mapping[str, str] | None = None,
     version: int | None = None,
+    is_new: bool = False,
 ) -> Any:
     """The JSON that an operation of REST answers, by its id in the OpenAPI document.
 
     Its query is given as REST takes it; what is None or empty is left out. `path` has the parts of its path that are
-    names. A write may say which `version` it expects.
+    names. A write may say which `version` it expects, or that what it makes `is_new`.
     The errors are those of REST, PermissionDenied among them.
     """
     operation: Operation = current_app.extensions[OPERATIONS][id]
@@ -40,10 +41,13 @@ def ask(
     _note(operation, parts, texts, body)
     if version is not None:
         request.environ["HTTP_IF_MATCH"] = f'"{version}"'
+    elif is_new:
+        request.environ["HTTP_IF_NONE_MATCH"] = "*"
     try:
         response = operations.ask(operation, parts, texts, body)
     finally:
-        request.environ.pop("HTTP_IF_MATCH", None)
+        for header in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
+            request.environ.pop(header, None)
     return msgspec.json.decode(response.get_data())
 
 
