@@ -119,6 +119,11 @@ def compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def amounts(of: dict[str, str | int]) -> str:
+    """Amounts by resource in one line."""
+    return ", ".join(f"{amount} {resource.replace('_', ' ')}" for resource, amount in of.items())
+
+
 def leaves(entry: dict[str, Any]) -> list[dict[str, Any]]:
     """The leaves of an effective value as answers have it, each with its origin."""
     values = dict(_nodes(entry["value"]))
@@ -136,7 +141,7 @@ def add_to(app: Flask) -> None:
     """Give the templates of an app what they call."""
     environment = app.jinja_env
     environment.trim_blocks = environment.lstrip_blocks = True
-    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, leaves):
+    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, amounts, leaves):
         environment.filters[filter_.__name__] = filter_
     for function in (page, here, may, identity, form_token, notice):
         environment.globals[function.__name__] = function
