@@ -8,7 +8,19 @@ from flask import Blueprint, Flask, Response, redirect, render_template, request
 from werkzeug.http import parse_cookie
 
 from admin.api.operations import Operation
-from admin.console import assets, cluster_groups, executions, filters, fleet, overview, signing_in, switches
+from admin.console import (
+    access,
+    assets,
+    cluster_groups,
+    executions,
+    filters,
+    fleet,
+    overview,
+    signing_in,
+    switches,
+    token_pools,
+    users,
+)
 from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
@@ -20,7 +32,7 @@ from admin.messages.errors import ErrorAnswer
 #: Each noun's pages.
 _PAGES = (
     *(assets.pages, cluster_groups.pages, executions.pages, fleet.pages, overview.pages, signing_in.pages),
-    *(switches.pages,),
+    *(access.pages, switches.pages, token_pools.pages, users.pages),
 )
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
 #: One is shown as soon as there is such a page.
