@@ -6,6 +6,7 @@ from typing import Any
 
 from admin.console.answers import ask, asked_query
 from admin.console.pages import Pages, render
+from admin.core.audit import AuditType
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import Invalid
 
@@ -14,7 +15,7 @@ pages = Pages("access")
 _PAGE_SIZE = 50
 _SCOPE = {"project": "-p", "domain": "-d", "workflow": "-w", "launch_plan": "--launchplan"}
 _GRANTEES = ("user", "group")
-_AUDIT = {"event": "Event", "user": "User", "address": "Address", "after": "After (7d or a time)", "before": "Before"}
+_AUDIT = {"user": "User", "address": "Address", "after": "After (7d or a time)", "before": "Before"}
 
 
 def _flags(query: dict[str, str], flags: dict[str, str]) -> list[str]:
@@ -34,10 +35,10 @@ def show_access() -> str:
         except Invalid as refusal:
             problems = {problem.field: problem.reason for problem in refusal.problems}
     where = _flags(query, _SCOPE)
-    who = [query["user"]] if "user" in query else _flags(query, {"group": "--group"})
+    who = query.get("user") or f"group:{query.get('group')}"
     commands = [["get", "access", *where]]
     if explanation is not None:
-        commands.append(["explain", "access", *who, query["permission"], *where])
+        commands.append(["explain", "access", who, query["permission"], *where])
     return render(
         "users/access.html",
         title="Who may do what",
@@ -98,7 +99,7 @@ def list_roles() -> str:
 @pages.add("GET", "/audit", permission="audit.read")
 def list_audit_events() -> str:
     """Logins, what was done with tokens, and denied requests."""
-    query = asked_query(*_AUDIT, "limit", "token")
+    query = asked_query(*_AUDIT, "event", "limit", "token")
     flags = {"event": "--event", "user": "--user", "address": "--address", "after": "--since", "before": "--until"}
     return render(
         "users/audit.html",
@@ -106,5 +107,6 @@ def list_audit_events() -> str:
         commands=[["get", "audit", *_flags(query, flags)]],
         listed=ask("list_audit_events", {"limit": _PAGE_SIZE, **query}),
         filters=_AUDIT,
+        events=[kind.value for kind in AuditType],
         query=query,
     )

@@ -20,6 +20,7 @@ from admin.console import (
     switches,
     token_pools,
     users,
+    what_if,
 )
 from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
@@ -32,7 +33,7 @@ from admin.messages.errors import ErrorAnswer
 #: Each noun's pages.
 _PAGES = (
     *(assets.pages, cluster_groups.pages, executions.pages, fleet.pages, overview.pages, signing_in.pages),
-    *(access.pages, switches.pages, token_pools.pages, users.pages),
+    *(access.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
 )
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
 #: One is shown as soon as there is such a page.
