@@ -11,6 +11,7 @@ from admin.console.answers import ask, asked_query
 from admin.console.documents import FIELD, Asked, read_changes
 from admin.console.pages import Pages, render
 from admin.core.problems import Invalid, Problem, invalid
+from admin.errors import Conflict
 from admin.services.placements import FleetState
 
 pages = Pages("what-if")
@@ -43,6 +44,9 @@ def simulate(form: Mapping[str, str]) -> Response:
     except Invalid as refusal:
         problems = [_located(problem, asked) for problem in refusal.problems]
         return Response(_render(given, problems=problems), status=400, mimetype="text/html")
+    except Conflict as conflict:  # such as a definition of what the configuration declares
+        problems = [Problem(field=FIELD, reason=conflict.message)]
+        return Response(_render(given, problems=problems), status=conflict.status, mimetype="text/html")
 
 
 def _uploaded() -> str | None:
