@@ -19,7 +19,8 @@ whose capacity is asked for every few seconds, may have the method `room` (`Room
 free; without it the agent subtracts what the jobs request that have started since. The capacity of any other engine is
 asked for with each start and each end that states() tells of, so it must count what states() has called running. One
 that knows its machines may have the method `graph` (`DescribingEngine`), by which jobs are matched before they come,
-and one that knows more of a job's start than check() and eta() tell the method `bid` (`BiddingEngine`).
+and one that knows more of a job's start than check() and eta() tell the method `bid` (`BiddingEngine`). One whose back
+end keeps the jobs of agents that are gone may have the method `orphans` (`OrphanEngine`).
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -221,6 +222,27 @@ class WithdrawingEngine(Engine, Protocol):
 
     def withdraw(self, handle: Handle) -> bool:
         """Cancel the job if it has not started; False if it has, or may yet."""
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A job in the back end that the agent knows nothing of, though it is of its cluster."""
+
+    handle: Handle
+    #: The execution's project, domain and name, its random id, and the number of the attempt.
+    id: Mapping[str, str]
+    uid: str
+    attempt: int
+
+
+class OrphanEngine(Engine, Protocol):
+    """A shared engine that knows of its jobs whose they are, so that what a dead agent left is found and cleared."""
+
+    def orphans(self, known: Collection[str]) -> list[Orphan]:
+        """The jobs of the agent's cluster whose keys are not known, and of which forget() was not called.
+
+        The agent then holds them, and the admin says whether they go on or are ended.
+        """
 
 
 class BiddingEngine(Engine, Protocol):
