@@ -49,6 +49,9 @@ NAVIGATION = (
     ("History", "/history", "attributes.read"),
 )
 
+#: Pages that belong to one of these parts, and do not stand below its first page.
+_ALSO = {"/users": ("/access", "/audit")}
+
 
 def all_pages() -> list[Page]:
     """Every page of the console."""
@@ -129,7 +132,10 @@ def _navigation() -> list[dict[str, object]]:
         is_seen = permission is None or filters.may_somewhere(permission)
         if PREFIX + path in present and is_seen:
             own = PREFIX + path
-            is_current = request.path == own or (path != "/" and request.path.startswith(f"{own}/"))
+            roots = [own, *(PREFIX + other for other in _ALSO.get(path, ()))]
+            is_current = any(
+                request.path == root or (path != "/" and request.path.startswith(f"{root}/")) for root in roots
+            )
             entries.append({"title": title, "path": own, "is_current": is_current})
     return entries
 
