@@ -20,7 +20,7 @@ def hive(api: FlaskClient) -> FlaskClient:
     """A pool that somebody fills, and for which somebody waits."""
     definition = {"name": "hive", "capacity": 2, "caps": {"project": 2}, "description": HOSTILE}
     ok(api.post(f"{API}/token_pools", json={"token_pool": definition}))
-    for token, wait in (("etl-1", 0), ("etl-2", 600)):
+    for token, wait in (("etl-1", 0), ("etl-2", 60)):
         place = {"project": PROJECT, "domain": DOMAIN}
         claim = {"token": token, "pools": {"hive": 2}, "wait_seconds": wait, "lease_seconds": 600, **place}
         ok(api.post(f"{API}/token_allocations", json={"claim": claim}))
