@@ -11,8 +11,10 @@ from flask.testing import FlaskClient
 from admin.console.fleet import amounts_of
 from admin.console.topology import draw_topology
 from admin.console.trees import search_tree
+from admin.services.redecisions import decide_waiting
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_users import made_user
+from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -108,7 +110,7 @@ def test_the_description_of_a_cluster_is_on_its_page(fleet: FlaskClient) -> None
     assert "1 of its parts have “ node ”" in words_of(shown(fleet, f"{FLEET}/clusters/east?search=node"))
 
 
-def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(fleet: FlaskClient) -> None:
+def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(app: Flask, fleet: FlaskClient) -> None:
     path = f"{FLEET}/clusters/east/drain"
     page = words_of(shown(fleet, path))
     assert "Waiting, as no cluster takes them: 1" in page
@@ -121,6 +123,7 @@ def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(fleet: Flas
     assert get(fleet, "clusters/east")["draining"] is False
     done = send(fleet, path, path, confirmation="east", reason="New disks.", deadline="10m")
     assert (done.status_code, done.location) == (303, f"{FLEET}/clusters/east")
+    decide_waiting(context_of(app))
     assert execution(fleet, "waits")["closure"]["reason"]["code"] != "ASSIGNED"
     again = f"{FLEET}/clusters/east/undrain"
     assert "Moved to another cluster: 1" in words_of(shown(fleet, again))
