@@ -41,6 +41,15 @@ def read_text(text: str) -> Any:
     return None if node is None else _value(node, set())
 
 
+def read_documents(text: str) -> list[Any]:
+    """The values of the documents in a text, without empty ones.
+
+    YAMLError or RecursionError where it is no YAML, or could mean two things.
+    """
+    values = [_value(node, set()) for node in yaml.compose_all(text, Loader=yaml.SafeLoader)]
+    return [value for value in values if value is not None]
+
+
 def _value(node: yaml.Node, seen: set[int]) -> Any:
     if id(node) in seen:
         raise yaml.MarkedYAMLError(problem="aliases are not allowed: write the value out", problem_mark=node.start_mark)

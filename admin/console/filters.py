@@ -119,6 +119,11 @@ def compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def amounts(of: dict[str, str | int]) -> str:
+    """Amounts by resource in one line."""
+    return ", ".join(f"{amount} {resource.replace('_', ' ')}" for resource, amount in of.items())
+
+
 def leaves(entry: dict[str, Any]) -> list[dict[str, Any]]:
     """The leaves of an effective value as answers have it, each with its origin."""
     values = dict(_nodes(entry["value"]))
@@ -171,7 +176,7 @@ def add_to(app: Flask) -> None:
     """Give the templates of an app what they call."""
     environment = app.jinja_env
     environment.trim_blocks = environment.lstrip_blocks = True
-    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, leaves, scope_keys):
+    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
         environment.filters[filter_.__name__] = filter_
     for function in (page, here, may, may_somewhere, identity, form_token, notice, differences):
         environment.globals[function.__name__] = function
