@@ -18,6 +18,7 @@ from agent.engines.flux.resources import (
     fits_now,
     hosts_of,
     read_nodes,
+    required_properties,
     seconds_until_fit,
 )
 
@@ -51,6 +52,23 @@ ANSWER = {
     "allocated": resource_set(("0", "0-1", ""), ("2", "3", "0"), hosts="n[08,10]"),
 }
 RESOURCES = Resources.of(ANSWER)
+
+
+def test_what_a_job_requires_of_nodes_are_properties_that_the_instance_has() -> None:
+    def requires(field: str, name: str = "cluster", **condition: Any) -> dict[str, Any]:
+        return {"name": name, "field": field, **condition}
+
+    entries = [
+        requires("properties.fast", match=True),
+        requires("properties.fast", "containment", match=True),
+        requires("properties.none", match=True),
+        requires("properties.fast", "io", match=True),
+        requires("properties.fast", match="ssd"),
+        requires("arch", match="x86_64"),
+    ]
+    task = Task(key="rb-1", job={"command": ["true"], "requires": entries}, directory=Path("rb-1"))
+    assert required_properties(task, RESOURCES.properties) == ["fast"]
+    assert required_properties(task, ()) == []
 
 
 def demand(**resources: Any) -> Demand:
