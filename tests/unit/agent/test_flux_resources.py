@@ -86,7 +86,7 @@ def test_ids_and_host_lists_are_expanded() -> None:
 
 def test_a_recorded_set() -> None:
     (node,) = read_nodes(RECORDED).values()
-    assert (node.name, node.cores, node.gpus) == ("vm", {0, 1}, set())
+    assert (node.name, node.cores, node.gpus) == ("vm", frozenset({0, 1}), frozenset())
     assert hosts_of(RECORDED) == ("vm",)
     assert read_nodes(None) == {}
 
