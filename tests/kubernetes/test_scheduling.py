@@ -110,7 +110,7 @@ def test_an_execution_with_the_longest_name_has_a_job_of_a_name_that_kubernetes_
     site = make_site(admin)
     site.start()
     name = f"a{'-long-name' * 10}"[:63]
-    site.create(name, "sh", "-c", "echo $RAINBOW_TASK", resources={"tasks": 3})
+    site.create(name, "sh", "-c", "echo $RAINBOW_TASK", resources={"tasks": 3, "requests": {"cpu": "1m"}})
     assert site.ended(name)["closure"]["phase"] == "SUCCEEDED", site.log
     assert sorted(site.printed(name)["data"].split()) == ["0", "1", "2"]
     key, namespace = site.key(name), str(site.engine_options["namespace"])
