@@ -82,7 +82,7 @@ def test_how_a_job_fails(engine: FluxEngine, script: str, outcome: tuple[Any, ..
 
 
 def test_what_a_job_requires_of_nodes_is_a_constraint(make_engine: MakeEngine) -> None:
-    engine = make_engine(attributes={"constraints": {"ranks": "0-1"}})
+    engine = make_engine(attributes={"constraints": {"ranks": ["0-1"]}})
     description = engine.graph()
     assert description is not None
     required = {"name": "cluster", "field": f"properties.{PROPERTY}", "match": True}

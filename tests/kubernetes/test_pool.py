@@ -161,7 +161,7 @@ def test_a_pool_by_weights_runs_the_same_job_on_every_engine(admin: RunningAdmin
             break
     assert set(ran.values()) == {site.cluster for site in sites.values()}
     for name in ran:
-        assert outcome(local, name) == ("SUCCEEDED", None, 0, 1)
+        assert outcome(local, name) == ("SUCCEEDED", "SUCCEEDED", 0, 1)
         assert (local.get(name)["cluster"], local.printed(name)["data"]) == (ran[name], "hello\nagain\n")
     image = create_in(local, "by-weights", "weighted-image", command=HELLO, image=IMAGE)
     assert (image["closure"]["phase"], image["cluster"]) == ("SUCCEEDED", sites["kubernetes"].cluster), image
@@ -179,7 +179,7 @@ def test_a_pool_that_asks_hears_every_engine_and_goes_where_none_says_never(admi
         begin_in(local, "asking", f"asked-{name}", command=HELLO, **job)
     heard = {}
     for name in jobs:
-        assert outcome(local, f"asked-{name}") == ("SUCCEEDED", None, 0, 1)
+        assert outcome(local, f"asked-{name}") == ("SUCCEEDED", "SUCCEEDED", 0, 1)
         assert local.printed(f"asked-{name}")["data"] == "hello\nagain\n"
         # A round without a yes is asked anew, and silence is no answer.
         rounds = local.get(f"asked-{name}", "/explanation")["rounds"]
