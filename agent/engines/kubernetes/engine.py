@@ -366,10 +366,16 @@ class _Watching:
 
     def __init__(self, api: Api, directory: Path, options: Options) -> None:
         self.loop = Loop(api)
+        #: Pods of Jobs as they were when somebody deleted them, which tell how a Job ended: by its namespace and name.
+        self._deleted_pods: dict[tuple[str, str], dict[str, Object]] = {}
         self.jobs = Watch(
-            self.loop, "/apis/batch/v1/jobs", keep=_trimmed, labelSelector=f"{names.MANAGED_BY}={names.AGENT}"
+            self.loop,
+            "/apis/batch/v1/jobs",
+            keep=_trimmed,
+            deleted=self._drop_deleted_pods,
+            labelSelector=f"{names.MANAGED_BY}={names.AGENT}",
         )
-        self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed)
+        self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed, deleted=self._keep_deleted_pod)
         self.nodes = Watch(self.loop, "/api/v1/nodes", keep=_trimmed)
         # A Job whose pods a quota or an admission controller refuses says so in its events alone.
         self.events = Watch(
@@ -380,6 +386,16 @@ class _Watching:
         )
         self.logs = Logs(self.loop, self.pods, directory, options.log_limit_bytes)
 
+    def _keep_deleted_pod(self, pod: Object) -> None:
+        """Keep a pod that was evicted or preempted: it goes before its Job says that it has failed."""
+        name = pod["metadata"].get("namespace", ""), names.label(pod, _JOB)
+        job = self.jobs.items.get(name)
+        if job is not None and "ttlSecondsAfterFinished" not in job["spec"]:
+            self._deleted_pods.setdefault(name, {})[pod["metadata"]["name"]] = pod
+
+    def _drop_deleted_pods(self, job: Object) -> None:
+        self._deleted_pods.pop((job["metadata"]["namespace"], job["metadata"]["name"]), None)
+
     def job(self, key: str) -> Object | None:
         """The Job of a key."""
         return self.jobs_by_key().get(key)
@@ -389,8 +405,8 @@ class _Watching:
         return {name: job for (_, name), job in list(self.jobs.items.items())}
 
     def pods_by_job(self) -> dict[tuple[str, str], list[Object]]:
-        """The pods of each Job, by its namespace and name."""
-        pods: dict[tuple[str, str], list[Object]] = {}
+        """The pods of each Job, by its namespace and name; those that were deleted as they were then."""
+        pods = {name: list(deleted.values()) for name, deleted in list(self._deleted_pods.items())}
         for (namespace, _), pod in list(self.pods.items.items()):
             if name := names.label(pod, _JOB):
                 pods.setdefault((namespace, name), []).append(pod)
