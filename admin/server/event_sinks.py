@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from granian._granian import RSGIProtocolClosed
+from granian._granian import RSGIProtocolClosed, RSGIProtocolError
 
 
 class ServerSink:
@@ -25,11 +25,12 @@ class ServerSink:
     def send(self, text: str) -> None:
         """Send something, or find that the client is gone."""
         transport = self._transport
+        if transport is None:
+            return
         try:
-            if transport is not None:
-                r=transport.send_bytes(text.encode()); print("SEND", r, flush=True)
-        except RSGIProtocolClosed:
-            print("CLOSED", flush=True)
+            for _ in transport.send_bytes(text.encode()).__await__():  # has no step, and tells whether it went wrong
+                pass
+        except (RSGIProtocolClosed, RSGIProtocolError):
             self.close()
 
     def close(self) -> None:

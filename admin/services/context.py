@@ -102,5 +102,11 @@ class Context:
 
     def close(self) -> None:
         """Wake every request that waits and end the threads that serve them."""
-        for waiting in (self.revision_watcher, self.event_watcher, self.cluster_wakeups, self.token_uses, self.live_streams):
+        for waiting in (
+            self.revision_watcher,
+            self.event_watcher,
+            self.cluster_wakeups,
+            self.token_uses,
+            self.live_streams,
+        ):
             waiting.close()

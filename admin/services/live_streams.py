@@ -32,7 +32,7 @@ OPENED = "rainbow.opened"
 RETRY_SECONDS, POLL_SECONDS = 2, 15
 
 _LOOK_SECONDS = 1.0
-_HEARTBEAT_SECONDS = 15.0
+_HEARTBEAT_SECONDS = 5.0
 #: How often a stream's caller is admitted again.
 _CHECK_SECONDS = 3.0
 #: What part of a processor the pages that were told may take, and how much of it may be saved up, in seconds.
