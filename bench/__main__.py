@@ -31,6 +31,7 @@ BENCHES = {
     "decisions": "bench.decisions",
     "graphs": "bench.graphs",
     "commands": "bench.commands",
+    "console": "bench.console",
     "peers": "bench.peers.measured",
 }
 #: The benches of `make bench-large`.
