@@ -14,9 +14,13 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.settings.scopes import Scope
+from admin.services import user_tokens
+from admin.testing import admin_app
 from tests.integration.test_console import signed_in
 from tests.integration.test_users import made_user
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.apps import context_of
+from tests.support.databases import SqliteDatabases
 from tests.support.placing import DOMAIN, JOB, PROJECT
 
 EVENTS = "/console/events"
@@ -90,12 +94,17 @@ def test_a_page_that_is_one_too_many_is_told_to_come_back(admin: RunningAdmin) -
     assert refused.text == f"retry: 15000\nid: {version}\nevent: full\ndata: {version}\n\n"
 
 
-def test_a_stream_ends_with_its_token_and_with_the_admin(tmp_path: Path) -> None:
-    with running_admin(tmp_path, environment={"RAINBOW_SERVER_WORKERS": "1"}) as admin:
-        with stream(admin, LIST, seen_by(admin, LIST)) as of_nobody:
-            assert next(of_nobody) == "live"
-            post(admin, "users", {"user": {"name": "ada"}})
-            assert list(of_nobody)[-1] == "end"  # from now on everybody needs a token
+def test_a_stream_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
+    database = {"url": SqliteDatabases().set_up(tmp_path)}
+    with (
+        running_admin(tmp_path, database=database["url"]) as admin,
+        admin_app({"database": database}) as app,
+        stream(admin, LIST, token=made_user(app).token) as events,
+    ):
+        assert next(events) == "live"
+        [token] = user_tokens.list_tokens(context_of(app), "ada")
+        user_tokens.revoke(context_of(app), "ada", token.prefix)
+        assert list(events)[-1] == "end"
 
 
 def test_only_pages_that_are_kept_up_to_date_have_events(api: FlaskClient) -> None:
