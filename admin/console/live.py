@@ -37,7 +37,8 @@ def get_events() -> Response:
     page, path, asked = _page_at(query.get("page", ""))
     if access().is_restricted:
         check_request(page, access(), path, asked, None)
-    admin, subject = context(), page.subject(path)
+    admin: Context = current_app.extensions["rainbow"]  # as nobody sees it, for rights are asked anew
+    subject = page.subject(path)
     response = Response(iter(()), mimetype="text/event-stream")
     environ = request.environ
     if environ.get(MAY_STAY_OPEN) and admin.live_streams.has_room and request.method == "GET":

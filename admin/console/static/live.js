@@ -30,10 +30,12 @@ function keyOf(node) {
 }
 
 function updateAttributes(old, fresh) {
-  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const isOurs = (name) => name === "open" || name === "hidden"; // what the reader or a script changed
+  for (const { name, value } of fresh.attributes) {
+    if (!isOurs(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
   for (const { name } of [...old.attributes]) {
-    const isOfReader = name === "open" || (name === "hidden" && old.matches("[data-copy]"));
-    if (!fresh.hasAttribute(name) && !isOfReader) old.removeAttribute(name);
+    if (!isOurs(name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
   }
 }
 
@@ -45,10 +47,8 @@ function updateNode(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   if (old.matches("input, select, textarea")) return; // what somebody fills in
   const isAtEnd = old.scrollHeight > old.clientHeight && old.scrollTop + old.clientHeight >= old.scrollHeight - 4;
-  const isOpen = old.tagName === "DETAILS" && old.open;
   updateAttributes(old, fresh);
   updateChildren(old, fresh);
-  if (old.tagName === "DETAILS") old.open = isOpen;
   if (isAtEnd && old.matches(".log")) old.scrollTop = old.scrollHeight;
 }
 
@@ -115,6 +115,7 @@ async function ask() {
   } catch {
     say("Not up to date: the admin does not answer. It is asked again.");
     setTimeout(ask, LOST_MILLISECONDS);
+    return;
   } finally {
     isAsking = false;
   }
