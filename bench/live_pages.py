@@ -13,6 +13,8 @@ from urllib.parse import quote
 _VERSION = re.compile(rb'data-live-version="([^"]*)"')
 _HEAD = "Host: localhost\r\nAccept-Encoding: gzip\r\n"
 _MOST_LINE = 1 << 20
+#: Pages that are opened at once.
+_AT_ONCE = 4
 
 
 class LivePages:
@@ -31,7 +33,8 @@ def open_pages(port: int, addresses: Sequence[str]) -> Iterator[LivePages]:
     all_live = threading.Event()
 
     async def keep_open() -> None:
-        await asyncio.gather(*(_keep(port, address, pages, all_live, len(addresses)) for address in addresses))
+        few = asyncio.Semaphore(_AT_ONCE)
+        await asyncio.gather(*(_keep(port, address, pages, all_live, len(addresses), few) for address in addresses))
 
     task = loop.create_task(keep_open())
 
@@ -41,12 +44,14 @@ def open_pages(port: int, addresses: Sequence[str]) -> Iterator[LivePages]:
         except asyncio.CancelledError:
             pass
         finally:
+            all_live.set()
             loop.close()
 
     thread = threading.Thread(target=run, name="live pages")
     thread.start()
     try:
-        if not all_live.wait(120):
+        all_live.wait(120)
+        if pages.live < len(addresses):
             raise RuntimeError(f"only {pages.live} of {len(addresses)} pages became live")
         yield pages
     finally:
@@ -54,8 +59,11 @@ def open_pages(port: int, addresses: Sequence[str]) -> Iterator[LivePages]:
         thread.join()
 
 
-async def _keep(port: int, address: str, pages: LivePages, all_live: threading.Event, count: int) -> None:
-    version = await _show(port, address)
+async def _keep(
+    port: int, address: str, pages: LivePages, all_live: threading.Event, count: int, few: asyncio.Semaphore
+) -> None:
+    async with few:
+        version = await _show(port, address)
     query = f"page={quote(address, safe='')}&seen={quote(version, safe='')}"
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=_MOST_LINE)
     try:
