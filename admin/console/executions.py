@@ -10,6 +10,7 @@ from flask import Response
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.filters import page
 from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.core.live_subjects import Topic
 
 pages = Pages("executions")
 
@@ -33,7 +34,7 @@ _PAGE_SIZE = 50
 _TAIL_LINES = 200
 
 
-@pages.add("GET", "/executions", permission="executions.read", shows_some=True)
+@pages.add("GET", "/executions", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
 def list_executions() -> str:
     """The list, or how many there are of each phase, reason and so on."""
     query = asked_query(*_FILTERS, *_MORE, *_SORTS, "search", "by", "limit", "token")
@@ -52,7 +53,7 @@ def list_executions() -> str:
     return render("executions/list.html", title="Executions", commands=commands, listed=listed, **shared)
 
 
-@pages.add("GET", _PATH, permission="executions.read")
+@pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET))
 def show_execution(project: str, domain: str, name: str) -> str:
     """One execution."""
     query = asked_query("decision", "why_not")

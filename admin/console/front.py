@@ -16,6 +16,7 @@ from admin.console import (
     filters,
     fleet,
     history,
+    live,
     overview,
     setting_edits,
     settings,
@@ -35,7 +36,7 @@ from admin.messages.errors import ErrorAnswer
 
 #: Each noun's pages.
 _PAGES = (
-    *(assets.pages, cluster_groups.pages, executions.pages, fleet.pages, history.pages, overview.pages),
+    *(assets.pages, cluster_groups.pages, executions.pages, fleet.pages, history.pages, live.pages, overview.pages),
     *(setting_edits.pages, settings.pages, signing_in.pages),
     *(access.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
 )
@@ -71,11 +72,12 @@ class Console:
         # One blueprint has the templates of all.
         app.register_blueprint(Blueprint("console", __name__, template_folder="templates"))
         filters.add_to(app)
+        app.extensions[live.PAGES] = {page.path: page for page in all_pages() if page.live}
         app.jinja_env.globals["asset"] = assets.asset
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
             app.register_blueprint(pages.blueprint)
-        app.after_request(lambda response: finish(response) if self.owns(request.path) else response)
+        app.after_request(lambda response: live.measured(finish(response)) if self.owns(request.path) else response)
 
     def owns(self, path: str) -> bool:
         """Whether a path is of the console."""
