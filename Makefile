@@ -58,7 +58,9 @@ test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, 
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
+# On a new checkout one process compiles the tests while mypy has the other core: four would compile each of them anew.
 pytest: $(INSTALLED_DEV)
+	@[ -d .hypothesis/constants ] || $(BIN)/pytest --quiet --collect-only >/dev/null || true
 	$(BIN)/pytest -n 4 --dist worksteal $(TESTS)
 
 test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, generated and hostile input
