@@ -30,7 +30,7 @@ _SORTS = ("sort_by.key", "sort_by.direction")
 #: What the list may be counted by in place of rows.
 _GROUPS = ("phase", "reason", "cause", "cluster", "pool", "project", "domain", "workflow", "user", "day")
 _PAGE_SIZE = 50
-_TAIL_LINES = 200
+_TAIL_LINES = 30
 
 
 @pages.add("GET", "/executions", permission="executions.read", shows_some=True)
@@ -67,6 +67,7 @@ def show_execution(project: str, domain: str, name: str) -> str:
             ["logs", name, *where],
         ],
         key=key,
+        query=query,
         execution=ask("get_execution", {"with_status": True}, path=key),
         explanation=ask("explain_execution", query, path=key),
         events=ask("list_execution_events", {"limit": 100}, path=key),
