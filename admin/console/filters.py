@@ -138,6 +138,6 @@ def add_to(app: Flask) -> None:
     environment.trim_blocks = environment.lstrip_blocks = True
     for filter_ in (ago, duration, size, number, curl, command, as_json, compact, leaves):
         environment.filters[filter_.__name__] = filter_
-    for function in (page, here, may, identity, form_token, notice):
+    for function in (page, here, may, may_somewhere, identity, form_token, notice):
         environment.globals[function.__name__] = function
     environment.globals["version"] = __version__

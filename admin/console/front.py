@@ -8,7 +8,7 @@ from flask import Blueprint, Flask, Response, redirect, render_template, request
 from werkzeug.http import parse_cookie
 
 from admin.api.operations import Operation
-from admin.console import assets, executions, filters, logs, overview, signing_in
+from admin.console import actions, assets, creations, executions, fields, filters, logs, overview, signing_in
 from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
@@ -18,7 +18,7 @@ from admin.errors import RainbowError, Unauthenticated
 from admin.messages.errors import ErrorAnswer
 
 #: Each noun's pages.
-_PAGES = (assets.pages, executions.pages, logs.pages, overview.pages, signing_in.pages)
+_PAGES = (actions.pages, assets.pages, creations.pages, executions.pages, logs.pages, overview.pages, signing_in.pages)
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
 #: One is shown as soon as there is such a page.
 NAVIGATION = (
@@ -49,6 +49,7 @@ class Console:
         app.register_blueprint(Blueprint("console", __name__, template_folder="templates"))
         filters.add_to(app)
         app.jinja_env.filters["visible"] = logs.visible
+        app.jinja_env.globals["new_key"] = fields.new_key
         app.jinja_env.globals["asset"] = assets.asset
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
