@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.executions import SELECTORS, selector_of
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
@@ -61,6 +62,44 @@ def _add_end(word: str, verb: str, done: str, *, give_up: bool) -> None:
 
 _add_end("cancel", "Cancel", "{} is being ended.", give_up=False)
 _add_end("give-up", "Give up", "{} was given up.", give_up=True)
+
+
+@pages.add("GET", "/executions/cancel", permission="executions.end", shows_some=True)
+def preview_cancel_many() -> str:
+    """What ending all executions would do that some filters fit."""
+    query = asked_query(*SELECTORS, "search")
+    selector = selector_of(query)
+    return render(
+        "executions/cancel_many.html",
+        title="Cancel executions",
+        commands=_many_commands(selector),
+        query=query,
+        selector=selector,
+        preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector}),
+    )
+
+
+def _many_commands(selector: Mapping[str, str]) -> list[list[str]]:
+    """The command that ends what a selector fits; none where it says what the command says otherwise."""
+    if selector.keys() & {"filters", "created_after", "created_before"}:
+        return []
+    terms = [
+        f"{name} in ({value.replace(',', ';')})" if "," in value else f"{name}={value}"
+        for name, value in selector.items()
+    ]
+    return [["delete", "execution", "--allProjects", "--selector", ",".join(terms), "--dryRun"]]
+
+
+@pages.add("POST", "/executions/cancel", permission="executions.end", shows_some=True)
+def cancel_many(form: Mapping[str, str]) -> Response:
+    """End them, if they are as many as the confirmation says."""
+    query = {name: form[name] for name in (*SELECTORS, "search") if form.get(name)}
+    selector = selector_of(query)
+    matched = ask("terminate_executions", {"dry_run": True}, {"selector": selector})["matched"]
+    confirmed_name(form, f"{matched} executions")
+    cause = form.get("cause", "").strip()
+    ended = ask("terminate_executions", {}, {"selector": selector, **({"cause": cause} if cause else {})})
+    return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.")
 
 
 def _selector(key: Mapping[str, str]) -> dict[str, str]:

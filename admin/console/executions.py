@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.pages import Pages, render
+from admin.messages.selectors import SelectorFields
 
 pages = Pages("executions")
 
@@ -21,7 +23,10 @@ _FILTERS = {
     "workflow": "Workflow",
     "created_by": "Created by",
 }
-_MORE = ("label", "launch_plan", "cause", "created_after", "created_before", "filters", "state")
+#: Every other way of REST to say which ones are meant; the form keeps those that the address has.
+_MORE = (*(name for name in SelectorFields().fields if name not in _FILTERS), "state")
+#: What an address of a list may say of which ones it means.
+SELECTORS = (*_FILTERS, *_MORE)
 _SORTS = ("sort_by.key", "sort_by.direction")
 #: What the list may be counted by in place of rows.
 _GROUPS = ("phase", "reason", "cause", "cluster", "pool", "project", "domain", "workflow", "user", "day")
@@ -32,21 +37,22 @@ _OLDEST = {"limit": 5, "sort_by.key": "created_at", "sort_by.direction": "ASCEND
 _TAIL_LINES = 30
 
 
+def selector_of(query: Mapping[str, str]) -> dict[str, str]:
+    """Which executions the address of a list means, as REST says it."""
+    selector = {name: value for name, value in query.items() if name in SELECTORS}
+    if search := query.get("search"):
+        selector["filters"] = "+".join(filter(None, [selector.get("filters"), f"contains(name,{search})"]))
+    return selector
+
+
 @pages.add("GET", "/executions", permission="executions.read", shows_some=True)
 def list_executions() -> str:
     """The list, or how many there are of each phase, reason and so on."""
     query = asked_query(*_FILTERS, *_MORE, *_SORTS, "search", "by", "limit", "token")
-    selector = {name: value for name, value in query.items() if name in _FILTERS or name in _MORE}
-    if search := query.get("search"):
-        selector["filters"] = "+".join(filter(None, [selector.get("filters"), f"contains(name,{search})"]))
-    shared: dict[str, Any] = {
-        "query": query,
-        "filters": _FILTERS,
-        "groups": _GROUPS,
-        "selector": selector,
-        "kept": (*_MORE, *_SORTS),
-    }
-    options = [word for name, value in selector.items() for word in (f"--{_camel(name)}", value)]
+    selector = selector_of(query)
+    shared: dict[str, Any] = {"query": query, "filters": _FILTERS, "more": _MORE, "sorts": _SORTS, "groups": _GROUPS}
+    shared["selector"] = selector
+    options = selector_options(selector)
     if by := query.get("by"):
         counted = ask("count_executions", {**selector, "by": by, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
@@ -62,7 +68,7 @@ def list_waiting() -> str:
     """What waits and why: a group for each reason, with those in it that wait longest."""
     query = asked_query(*_FILTERS, *_MORE)
     selector = {**query, "phase": "QUEUED"}
-    options = [word for name, value in selector.items() for word in (f"--{_camel(name)}", value)]
+    options = selector_options(selector)
     counted = ask("count_executions", {**selector, "by": "reason"})
     groups = [
         {**count, "oldest": ask("list_executions_everywhere", {**selector, **_OLDEST, "reason": count["value"]})}
@@ -102,6 +108,11 @@ def show_execution(project: str, domain: str, name: str) -> str:
         events=ask("list_execution_events", {"limit": 100}, path=key),
         log=ask_if_allowed("get_execution_logs", {"tail": _TAIL_LINES}, path=key),
     )
+
+
+def selector_options(selector: Mapping[str, str]) -> list[str]:
+    """A selector as options of rainbowctl."""
+    return [word for name, value in selector.items() for word in (f"--{_camel(name)}", value)]
 
 
 def _camel(name: str) -> str:
