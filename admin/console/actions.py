@@ -97,7 +97,7 @@ def cancel_many(form: Mapping[str, str]) -> Response:
     selector = selector_of(query)
     matched = ask("terminate_executions", {"dry_run": True}, {"selector": selector})["matched"]
     confirmed_name(form, f"{matched} executions")
-    cause = form.get("cause", "").strip()
+    cause = form.get("why", "").strip()  # `cause` is a filter
     ended = ask("terminate_executions", {}, {"selector": selector, **({"cause": cause} if cause else {})})
     return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.")
 

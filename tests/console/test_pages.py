@@ -16,6 +16,15 @@ PAGES = {
     f"/console/executions/{PROJECT}/{DOMAIN}/train": "outranks pool 'gpu'",
     f"/console/executions/{PROJECT}/{DOMAIN}/waits-for-west": "A disk is replaced.",
     f"/console/executions/{PROJECT}/{DOMAIN}/train/cancel": "Type train to confirm",
+    f"/console/executions/{PROJECT}/{DOMAIN}/train/log": "epoch 2",
+    f"/console/executions/{PROJECT}/{DOMAIN}/train/outputs": "It has left no files.",
+    f"/console/executions/{PROJECT}/{DOMAIN}/train/relaunch": "What is to differ",
+    f"/console/executions/{PROJECT}/{DOMAIN}/report-1/redecide": "Nothing would change.",
+    "/console/executions/waiting": "CLUSTERS_CORDONED",
+    "/console/executions/cancel?cluster=west": "There is nothing to do.",
+    "/console/create": "Where would it run?",
+    f"/console/create?project={PROJECT}&domain={DOMAIN}&launch_plan=nightly": "Trains on what came in overnight.",
+    f"/console/create/launch-plans?project={PROJECT}&domain={DOMAIN}": "training v1",
     "/console/sign-in": "nobody needs to sign in",
 }
 
