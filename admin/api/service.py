@@ -12,6 +12,7 @@ from admin.api.operations import Operations, respond
 from admin.api.writes import actor
 from admin.core.permissions import OPEN, SIGNED_IN
 from admin.errors import Unavailable
+from admin.messages.attributes import attribute_filter
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
 from admin.messages.service import (
@@ -102,8 +103,14 @@ def list_kinds() -> KindsAnswer:
 
 @warnings.add("GET", "/warnings", query=WarningsQuery, shows_some=True, permission="attributes.read")
 def get_warnings(query: Fields) -> WarningsAnswer:
-    """List what is stored but questionable: a page of it where a limit is given, else everything."""
-    page = list_warnings(context(), position_of(query.get("token")), query.get("limit"))
+    """List what is stored but questionable, perhaps at and below a scope: by pages where a limit is given."""
+    conditions = attribute_filter({**query, "resource_type": "all"}, context().settings.kinds)
+    page = list_warnings(
+        context(),
+        position_of(query.get("token")),
+        query.get("limit"),
+        where=None if conditions.is_everything else conditions,
+    )
     return WarningsAnswer(
         warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings], token=token_of(page.next_key)
     )

@@ -33,11 +33,18 @@ class Pages:
         self.all: list[Page] = []
 
     def add(
-        self, method: str, path: str, *, permission: str, shows_some: bool = False, own: str | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        permission: str,
+        also: str | None = None,
+        shows_some: bool = False,
+        own: str | None = None,
     ) -> Callable[[View], View]:
         """Declare a page; its view gets the path's parts, and `form` where it is sent one, which is checked before.
 
-        The permission is never left out. `shows_some` and `own` are those of `Operations.add`.
+        The permission is never left out. `also`, `shows_some` and `own` are those of `Operations.add`.
         """
 
         def register(view: View) -> View:
@@ -45,6 +52,7 @@ class Pages:
                 method=method,
                 path=PREFIX + path,
                 permission=check_requirement(permission),
+                also=None if also is None else check_requirement(also),
                 shows_some=shows_some,
                 own=own,
                 is_open=permission == OPEN,

@@ -14,12 +14,14 @@ from admin.core.settings import trails
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion, with_revision
 from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
+from admin.core.settings.scopes import Level, Scope
 from admin.core.settings.warnings import Warning
 from admin.messages.effective import ConsequenceAnswer, EffectiveAnswer
 from admin.messages.previews import (
     ChangedBelow,
     ChangedBelowAnswer,
+    NamespaceChanges,
+    NamespaceChangesAnswer,
     NewExecutionsAnswer,
     NewExecutionsField,
     PreviewAnswer,
@@ -32,8 +34,8 @@ from admin.messages.requests import (
     AuthorshipFields,
     Fields,
     Flag,
+    LevelField,
     Number,
-    OneOf,
     PageQuery,
     PayloadField,
     RequestSchema,
@@ -135,12 +137,13 @@ class DeleteBody(AuthorshipFields):
 
 class ListQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(required=True)
-    level = fields.String(validate=OneOf([level.value for level in STORED_LEVELS]))
+    level = LevelField()
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
 class NoEffectQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(load_default="all")
+    level = LevelField()
 
 
 def attribute_filter(query: Fields, kinds: Kinds) -> Filter:
@@ -244,6 +247,7 @@ class WriteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    namespaces: NamespaceChanges = None
     routes: Routes = None
     changed_below: ChangedBelow = None
 
@@ -265,6 +269,7 @@ class WriteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            namespaces=NamespaceChangesAnswer.of(changed),
             routes=routes_of(changed),
             changed_below=ChangedBelowAnswer.of(changed),
         )
@@ -278,6 +283,7 @@ class DeleteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    namespaces: NamespaceChanges = None
     routes: Routes = None
     changed_below: ChangedBelow = None
     afterwards: Annotated[
@@ -295,6 +301,7 @@ class DeleteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            namespaces=NamespaceChangesAnswer.of(changed),
             routes=routes_of(changed),
             changed_below=ChangedBelowAnswer.of(changed),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),

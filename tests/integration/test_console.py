@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import requests
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import select
@@ -17,9 +18,12 @@ from admin.console.front import all_pages
 from admin.console.pages import PREFIX
 from admin.services import user_tokens
 from admin.store.sessions import sessions
+from admin.testing import running_admin
 from tests.integration.test_users import Person, made_user
 from tests.support.agents import Clock, set_clock
 from tests.support.apps import context_of
+from tests.support.openid_provider import CLIENT, OpenIdProvider
+from tests.support.openid_tokens import AUDIENCE
 from tests.support.placing import DOMAIN, JOB, PROJECT, created, execution
 from tests.support.small_console import HOSTILE
 
@@ -32,11 +36,6 @@ def send(api: FlaskClient, path: str, page: str, **fields: str) -> TestResponse:
     """Send a form that stands on a page."""
     token = re.search(r'name="form_token" value="([^"]+)"', api.get(page).text)
     return api.post(path, data={"form_token": token[1] if token else "", **fields}, headers=_OWN)
-
-
-def test_a_browser_is_led_to_the_console_and_others_to_the_api(api: FlaskClient) -> None:
-    assert api.get("/", headers={"Accept": "text/html"}).location == "/console/"
-    assert api.get("/").is_json
 
 
 def test_pages_keep_other_sites_and_inline_scripts_out(api: FlaskClient) -> None:
@@ -142,6 +141,16 @@ def test_signing_out_ends_the_session(app: Flask) -> None:
     assert send(browser, "/console/sign-out", "/console/").status_code == 303
     browser.set_cookie("rainbow-session", session.value, path="/console")
     assert browser.get("/console/").status_code == 302
+
+
+def test_one_signs_in_at_the_openid_provider(openid_provider: OpenIdProvider) -> None:
+    with running_admin({"openid": {"issuer": openid_provider.issuer, "audience": AUDIENCE, "clientId": CLIENT}}) as url:
+        page = openid_provider.visit(f"{url}/console/sign-in/openid?next=/console/", "ana")
+        assert (page.url, page.status_code) == (f"{url}/console/", 200)
+        assert "<span>ana</span>" in page.text
+        forged = requests.get(f"{url}/console/sign-in/openid/finish?code=x&state=y", timeout=60)
+        assert forged.status_code == 401
+        assert "This answers no login that this browser began." in forged.text
 
 
 def test_viewers_see_no_action_and_are_refused_it(app: Flask) -> None:
