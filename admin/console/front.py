@@ -10,13 +10,17 @@ from werkzeug.http import parse_cookie
 from admin.api.operations import Operation
 from admin.console import (
     access,
+    actions,
     assets,
     cluster_groups,
+    creations,
     executions,
+    fields,
     filters,
     fleet,
     history,
     live,
+    logs,
     overview,
     setting_edits,
     settings,
@@ -36,8 +40,8 @@ from admin.messages.errors import ErrorAnswer
 
 #: Each noun's pages.
 _PAGES = (
-    *(assets.pages, cluster_groups.pages, executions.pages, fleet.pages, history.pages, live.pages, overview.pages),
-    *(setting_edits.pages, settings.pages, signing_in.pages),
+    *(actions.pages, assets.pages, cluster_groups.pages, creations.pages, executions.pages, fleet.pages, history.pages),
+    *(live.pages, logs.pages, overview.pages, setting_edits.pages, settings.pages, signing_in.pages),
     *(access.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
 )
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
@@ -73,6 +77,8 @@ class Console:
         app.register_blueprint(Blueprint("console", __name__, template_folder="templates"))
         filters.add_to(app)
         app.extensions[live.PAGES] = {page.path: page for page in all_pages() if page.live}
+        app.jinja_env.filters["visible"] = logs.visible
+        app.jinja_env.globals["new_key"] = fields.new_key
         app.jinja_env.globals["asset"] = assets.asset
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
