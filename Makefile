@@ -14,9 +14,9 @@ RUN_DIR := .rainbow
 RUN_PORT := 8088
 
 # Faults, races and hostile input take half as long as all other tests together, and have a target of their own.
-TESTS := tests/unit tests/integration tests/acceptance
+TESTS := tests/unit tests/integration tests/acceptance tests/console
 
-.PHONY: help setup run test pytest test-robustness test-kubernetes test-flux test-large check facts docs bench bench-large clean
+.PHONY: help setup run test pytest test-robustness test-kubernetes test-flux test-large check facts docs bench bench-large clean screenshots
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -84,6 +84,10 @@ facts: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases
 
 docs: $(INSTALLED_DEV) ## Write the command reference, docs/rainbowctl/, anew
 	$(BIN)/python -m scripts.ctl_reference
+
+screenshots: $(INSTALLED_DEV) ## Take the pictures of the console in docs/ anew
+	@tests/install-servers chromium
+	$(BIN)/python -m tests.console.screenshots
 
 bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in half an hour
 	@tests/install-servers postgresql wrk

@@ -6,11 +6,13 @@ from flask import Response, current_app, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from admin import __version__
+from admin.api.browsers import CONSOLE
 from admin.api.current import context
 from admin.api.operations import Operations, respond
 from admin.api.writes import actor
 from admin.core.permissions import OPEN, SIGNED_IN
 from admin.errors import Unavailable
+from admin.messages.attributes import attribute_filter
 from admin.messages.health import HealthAnswer
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
@@ -51,10 +53,10 @@ configuration = Operations("configuration")
 
 @probes.add("GET", "/", answer=IndexAnswer, permission=OPEN)
 def index() -> AnyResponse:
-    """Where the API is described; a browser is led to the page that shows it."""
+    """Where the API is described; a browser is led to the console."""
     types = request.accept_mimetypes
     if types.best_match(["application/json", "text/html"]) == "text/html":
-        response = redirect(f"{DOCS_PATH}/")
+        response = redirect(CONSOLE)
     else:
         response = respond(IndexAnswer(version=__version__, documentation=f"{DOCS_PATH}/", openapi=DOCUMENT_PATH))
     response.vary.add("Accept")
@@ -104,8 +106,14 @@ def list_kinds() -> KindsAnswer:
 
 @warnings.add("GET", "/warnings", query=WarningsQuery, shows_some=True, permission="attributes.read")
 def get_warnings(query: Fields) -> WarningsAnswer:
-    """List what is stored but questionable: a page of it where a limit is given, else everything."""
-    page = list_warnings(context(), position_of(query.get("token")), query.get("limit"))
+    """List what is stored but questionable, perhaps at and below a scope: by pages where a limit is given."""
+    conditions = attribute_filter({**query, "resource_type": "all"}, context().settings.kinds)
+    page = list_warnings(
+        context(),
+        position_of(query.get("token")),
+        query.get("limit"),
+        where=None if conditions.is_everything else conditions,
+    )
     return WarningsAnswer(
         warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings], token=token_of(page.next_key)
     )
