@@ -13,6 +13,7 @@ from admin.api.writes import actor
 from admin.core.permissions import OPEN, SIGNED_IN
 from admin.errors import Unavailable
 from admin.messages.attributes import attribute_filter
+from admin.messages.health import HealthAnswer
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
 from admin.messages.service import (
@@ -33,6 +34,7 @@ from admin.messages.shared import WarningAnswer
 from admin.messages.switches import SwitchBody
 from admin.metrics import StateCollector, exposition
 from admin.services import clocks
+from admin.services.health import read_health
 from admin.services.reconciliations import RESTORED, is_waiting
 from admin.services.state import is_ready
 from admin.services.warnings import list_warnings
@@ -45,6 +47,7 @@ description = Operations("description")
 kinds = Operations("kinds")
 warnings = Operations("warnings")
 clock = Operations("clock")
+health = Operations("health")
 configuration = Operations("configuration")
 
 
@@ -120,6 +123,12 @@ def get_warnings(query: Fields) -> WarningsAnswer:
 def get_clock() -> ClockAnswer:
     """The admin's clock, and whether pruning and giving up are suspended because it has jumped."""
     return ClockAnswer.from_view(clocks.read_clock(context()))
+
+
+@health.add("GET", "/health", permission="metrics.read")
+def get_health() -> HealthAnswer:
+    """How the admin itself fares: its database, background work and clock, and what is wrong."""
+    return HealthAnswer.from_health(read_health(context()))
 
 
 @clock.add("POST", "/clock/accept", body=SwitchBody, body_optional=True, permission="clock.write")
