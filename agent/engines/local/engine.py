@@ -310,7 +310,9 @@ class LocalEngine(CommandEngine):
         plans = self._running_plans()
         if any(plan.get("exclusive") for plan in plans):
             return "an exclusive job has this machine to itself"
-        return "an exclusive job waits until nothing else runs on this machine" if plans and is_exclusive(task.job) else ""
+        return (
+            "an exclusive job waits until nothing else runs on this machine" if plans and is_exclusive(task.job) else ""
+        )
 
     def eta(self, task: Task) -> float | None:
         """0 if the task fits beside the running jobs: nothing is ever queued."""

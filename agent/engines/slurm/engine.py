@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,10 +32,12 @@ from agent.engines.base import (
 )
 from agent.engines.command_engine import TASK, CommandEngine, is_locked
 from agent.engines.limits import LOG_LIMIT_BYTES
+from agent.engines.requirements import required_fields
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.descriptions import describe
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, Room
+from agent.engines.slurm.requirements import choose_nodes
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
 from agent.files import rewrite_file, write_json
@@ -86,6 +89,8 @@ class SlurmEngine(CommandEngine):
         self.commands = SlurmCommands(self.options["configuration"], timeout_seconds, clock)
         self.partitions = Partitions(self.commands, clock)
         self._room = Room()
+        #: The nodes as they were last shown.
+        self._nodes: list[dict[str, str]] = []
         #: Until when guarded jobs whose script has not begun yet may go on, by key.
         self._leases: dict[str, float] = {}
         #: When Slurm was first found not to know a job, by key.
@@ -97,11 +102,15 @@ class SlurmEngine(CommandEngine):
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All nodes, and what is not allocated on those that are up."""
-        return self._room.show(self.commands.records("--details", "show", "nodes"))
+        return self._room.show(self._show_nodes())
+
+    def _show_nodes(self) -> list[dict[str, str]]:
+        self._nodes = self.commands.records("--details", "show", "nodes")
+        return self._nodes
 
     def graph(self) -> dict[str, Any] | None:
         """All nodes with their sockets, cores, memory, gpus and features, and the partitions that they are in."""
-        nodes = self.commands.records("--details", "show", "nodes")
+        nodes = self._show_nodes()
         name = self.commands.settings().get("ClusterName", "slurm")
         return describe(name, nodes, self.commands.records("show", "partitions"))
 
@@ -115,7 +124,7 @@ class SlurmEngine(CommandEngine):
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
-        return self._check_command(task) or check_environment(task.environment) or self.partitions.check(task)
+        return self._check_command(task) or check_environment(task.environment) or self.partitions.check(_placed(task))
 
     def submit(self, task: Task) -> Handle:
         """Submit the job with sbatch."""
@@ -143,7 +152,8 @@ class SlurmEngine(CommandEngine):
         return Handle(task.key, printed.strip().partition(";")[0])
 
     def _arguments(self, task: Task, directory: Path) -> list[str]:
-        return arguments(task, directory, self.options["account"], self.options["arguments"])
+        choice = choose_nodes(task.job, self._nodes or self._show_nodes())
+        return arguments(_placed(task), directory, self.options["account"], self.options["arguments"], choice)
 
     def find(self, key: str) -> Handle | None:
         """The job of that key that started, else the first that was submitted."""
@@ -336,6 +346,12 @@ def lock_submission(directory: Path) -> Iterator[int]:
         raise EngineUnavailable(f"an earlier sbatch of {directory.name} has not ended yet") from error
     finally:
         os.close(lock)
+
+
+def _placed(task: Task) -> Task:
+    """A task without a queue in the partition that it requires, if it does."""
+    partition = None if task.queue else required_fields(task.job, "partition").get("name")
+    return replace(task, queue=str(partition)) if partition else task
 
 
 def _accepted(jobs: Sequence[NativeJob]) -> list[NativeJob]:

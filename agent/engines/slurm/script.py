@@ -26,6 +26,7 @@ from pathlib import Path
 from agent.engines.base import Task, is_exclusive
 from agent.engines.limits import log_sizes
 from agent.engines.slurm import job_files
+from agent.engines.slurm.requirements import ANY_NODES, NodeChoice, with_features
 from agent.quantities import count, per_task, round_up
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -214,7 +215,9 @@ def _cores(task: Task) -> int:
     return max(1, round_up(per_task(task.job, "cpu") or Fraction(1)))
 
 
-def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) -> list[str]:
+def arguments(
+    task: Task, directory: Path, account: str, more: Sequence[str], choice: NodeChoice = ANY_NODES
+) -> list[str]:
     """The arguments of sbatch for a job."""
     # sbatch replaces % patterns in file names.
     files = str(directory).replace("%", "%%")
@@ -228,13 +231,13 @@ def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) ->
         words += ["--time", str(minutes(task.time_limit_seconds))]
     if task.labels:
         words += ["--comment", " ".join(f"{name}={value}" for name, value in sorted(task.labels.items()))[:1000]]
-    return [*words, *_resources(task), *more]
+    return [*words, *_resources(task, choice.gpu_model), *with_features(more, choice.features)]
 
 
-def _resources(task: Task) -> list[str]:
+def _resources(task: Task, gpu_model: str) -> list[str]:
     nodes, tasks = shape(task)
     if _is_anywhere(task):
-        return _resources_anywhere(task, tasks)
+        return _resources_anywhere(task, tasks, gpu_model)
     words = [f"--nodes={nodes}", f"--cpus-per-task={_cores(task)}"]
     if is_exclusive(task.job):
         words.append("--exclusive")
@@ -247,22 +250,26 @@ def _resources(task: Task) -> list[str]:
     if memory := per_task(task.job, "memory", "limits") or per_task(task.job, "memory"):
         words.append(f"--mem={round_up(memory * per_node / 2**20)}M")
     if gpus := per_task(task.job, "gpu"):
-        words.append(f"--gpus={round_up(gpus) * tasks}")
+        words.append(f"--gpus={_typed(gpu_model)}{round_up(gpus) * tasks}")
     if storage := per_task(task.job, "ephemeral_storage"):
         words.append(f"--tmp={round_up(storage * per_node / 2**20)}M")
     return words
 
 
-def _resources_anywhere(task: Task, tasks: int) -> list[str]:
+def _resources_anywhere(task: Task, tasks: int, gpu_model: str) -> list[str]:
     """The same of tasks that may run on any number of nodes: all amounts are those of each task."""
     words = [f"--ntasks={tasks}", f"--cpus-per-task={_cores(task)}"]
     if memory := per_task(task.job, "memory", "limits") or per_task(task.job, "memory"):
         words.append(f"--mem-per-cpu={round_up(memory / _cores(task) / 2**20)}M")
     if gpus := per_task(task.job, "gpu"):
-        words.append(f"--gpus-per-task={round_up(gpus)}")
+        words.append(f"--gpus-per-task={_typed(gpu_model)}{round_up(gpus)}")
     if storage := per_task(task.job, "ephemeral_storage"):
         words.append(f"--tmp={round_up(storage / 2**20)}M")
     return words
+
+
+def _typed(gpu_model: str) -> str:
+    return f"{gpu_model}:" if gpu_model else ""
 
 
 def minutes(seconds: float) -> int:
