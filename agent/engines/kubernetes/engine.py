@@ -38,6 +38,7 @@ from agent.engines.kubernetes.orphans import orphan_of
 from agent.engines.kubernetes.resource_api import LightkubeApi
 from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
 from agent.engines.kubernetes.watches import Loop, Object, Watch
+from agent.engines.requirements import required_fields
 from agent.files import read_file, read_json, write_json
 from ctl.client.words import did_you_mean
 
@@ -170,7 +171,7 @@ class KubernetesEngine(CommandEngine):
 
     def _selector(self, task: Task) -> dict[str, str]:
         """The labels of the nodes that a task requires."""
-        if not any(task.job.get(name) for name in ("requires", "compatibility", "annotations")):
+        if not required_fields(task.job):
             return {}
         watched = self._watched
         watched.nodes.wait(self.settings.timeout_seconds)

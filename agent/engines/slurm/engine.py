@@ -37,7 +37,7 @@ from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.descriptions import describe
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, Room
-from agent.engines.slurm.requirements import choose_nodes
+from agent.engines.slurm.requirements import ANY_NODES, choose_nodes
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
 from agent.files import rewrite_file, write_json
@@ -152,7 +152,7 @@ class SlurmEngine(CommandEngine):
         return Handle(task.key, printed.strip().partition(";")[0])
 
     def _arguments(self, task: Task, directory: Path) -> list[str]:
-        choice = choose_nodes(task.job, self._nodes or self._show_nodes())
+        choice = choose_nodes(task.job, self._nodes or self._show_nodes()) if required_fields(task.job) else ANY_NODES
         return arguments(_placed(task), directory, self.options["account"], self.options["arguments"], choice)
 
     def find(self, key: str) -> Handle | None:
