@@ -14,9 +14,9 @@ RUN_DIR := .rainbow
 RUN_PORT := 8088
 
 # Faults, races and hostile input take half as long as all other tests together, and have a target of their own.
-TESTS := tests/unit tests/integration tests/acceptance
+TESTS := tests/unit tests/integration tests/acceptance tests/console
 
-.PHONY: help setup run test pytest test-robustness test-kubernetes test-large check facts docs bench bench-large clean
+.PHONY: help setup run test pytest test-robustness test-kubernetes test-flux test-large check facts docs bench bench-large clean screenshots
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -53,7 +53,7 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/codespell
 
 # Tests start many processes, which need not compile again; and many of them wait, so that four keep two cores busy.
-test test-robustness test-kubernetes test-large: export PYTHONDONTWRITEBYTECODE :=
+test test-robustness test-kubernetes test-flux test-large: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, and check beside them
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
@@ -72,6 +72,9 @@ test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run 
 	@[ "$$(id -u)" != 0 ] || tests/kubernetes/fetch-node >/dev/null
 	$(BIN)/pytest tests/kubernetes
 
+test-flux: $(INSTALLED_DEV) ## Run the tests of the Flux engine, where flux is on the PATH
+	$(BIN)/pytest tests/flux
+
 test-large: $(INSTALLED_DEV) ## Run the tests that the others run reduced at their full size
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	$(BIN)/pytest -n 2 --dist worksteal --large
@@ -81,6 +84,10 @@ facts: $(INSTALLED_DEV) ## Write what ctl knows of the admin anew: kinds, phases
 
 docs: $(INSTALLED_DEV) ## Write the command reference, docs/rainbowctl/, anew
 	$(BIN)/python -m scripts.ctl_reference
+
+screenshots: $(INSTALLED_DEV) ## Take the pictures of the console in docs/ anew
+	@tests/install-servers chromium
+	$(BIN)/python -m tests.console.screenshots
 
 bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in half an hour
 	@tests/install-servers postgresql wrk

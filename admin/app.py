@@ -43,6 +43,8 @@ from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import OpenId, ResourceManager, Settings
 from admin.configuration.graph_backends import find_backend
+from admin.console.front import Console, all_pages
+from admin.console.signing_in import GATE
 from admin.core.graph.machines import Machines
 from admin.core.identities import Identity
 from admin.core.permissions import OPEN
@@ -57,6 +59,7 @@ from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.rates import RateLimiter
 from admin.services.rendering_cache import RenderingCache
+from admin.services.sessions import identify_session
 from admin.services.state import StateSummary
 from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
@@ -141,7 +144,8 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(lambda: msgspec.json.encode(document(all_operations(), settings.kinds)))
     name_routes(app)
-    answer_failures(app)
+    console = Console(app, all_operations())
+    answer_failures(app, console)
     for operations in _OPERATIONS:
         app.register_blueprint(operations.blueprint)
     app.register_blueprint(
@@ -150,10 +154,11 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         )
     )
     check_declared(app)
-    gate = Gate(
-        tokens=_shared_tokens(settings),
+    shared_tokens = _shared_tokens(settings)
+    gate = app.extensions[GATE] = Gate(
+        tokens=shared_tokens,
         cluster_of=lambda token: cluster_of(app.extensions["rainbow"], token),
-        operations=all_operations(),
+        operations=[*all_operations(), *all_pages()],
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
         act_as=lambda identity, name: act_as(app.extensions["rainbow"], identity, name),
@@ -162,6 +167,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         serves_openly=settings.server.serve_openly,
         wrong_tokens=WrongTokens(settings.limits.wrong_tokens_per_minute),
         is_live=lambda token: is_live(app.extensions["rainbow"], token),
+        session_of=lambda id: identify_session(app.extensions["rainbow"], id, shared_tokens),
         open_folders=[folder for folder, permission in FOLDERS.items() if permission == OPEN],
     )
     guard = BrowserGuard(settings.accepted_hosts)
@@ -174,6 +180,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         auditor=Auditor(lambda: app.extensions["rainbow"]),
         rate_limiter=context.rate_limiter,
         knows=lambda identity, project: access_of(app.extensions["rainbow"], identity).knows(project),
+        pages=console,
     )
     app.extensions["rainbow-front"] = front
     app.wsgi_app = front  # type: ignore[method-assign]
@@ -226,11 +233,13 @@ def _identify(openid: OpenId | None) -> Callable[[str], Identity] | None:
 
 def check_declared(app: Flask) -> None:
     """Refuse to start with a route that is no operation, since nothing says which permission it needs."""
-    declared = {(operation.method, operation.path) for operation in all_operations()}
+    declared = {(operation.method, operation.path) for operation in [*all_operations(), *all_pages()]}
     for rule in app.url_map.iter_rules():
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
             if (method, rule.rule) not in declared and not _is_page(rule.rule):
-                raise RuntimeError(f"{method} {rule.rule} declares no permission: add it with Operations.add.")
+                raise RuntimeError(
+                    f"{method} {rule.rule} declares no permission: add it with Operations.add or Pages.add."
+                )
 
 
 def _is_page(path: str) -> bool:

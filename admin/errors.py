@@ -168,6 +168,10 @@ class ForeignOrigin(Forbidden, name="foreign_origin"):
     """A page of another site may not use this admin: only pages that the admin itself serves may."""
 
 
+class FormExpired(Forbidden, name="form_expired"):
+    """This form is too old, or was sent by another site, so nothing was done. Load its page again, and send it anew."""
+
+
 class TooManyAttempts(RainbowError, name="too_many_attempts", status=429, code=8):
     """Too many wrong registrations. Wait a minute, then try again with the right secret."""
 

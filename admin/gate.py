@@ -64,7 +64,9 @@ Owner = TypeVar("Owner", str, Identity)
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 #: In a JSON Web Token, which tells it from all other tokens.
 _DOTS = 2
-_PARAMETER = re.compile(r"<(rest:)?([a-z_]+)>")
+_NAMED = re.compile(r"\(\?P<[a-z_]+>")
+#: A parameter in the path of an operation: whether it is the rest of it, and its name.
+PARAMETER = re.compile(r"<(rest:)?([a-z_]+)>")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +130,7 @@ class Gate:
         serves_openly: bool = False,
         wrong_tokens: WrongTokens | None = None,
         is_live: Callable[[str], bool] = lambda _token: False,
+        session_of: Callable[[str], Identity] | None = None,
     ) -> None:
         """
         Parameters
@@ -154,7 +157,10 @@ class Gate:
             Counts wrong tokens; by default, those of this gate.
         is_live
             Tells whether an agent's or a user's token is good, without a query for it alone.
+        session_of
+            Gives whose session of the console an id is of.
         """
+        self._session_of = session_of
         self._identify_openid = identify
         self._wrong_tokens = WrongTokens(MOST_WRONG_TOKENS) if wrong_tokens is None else wrong_tokens
         self._is_live = is_live
@@ -196,12 +202,14 @@ class Gate:
         act_as: str | None = None,
         address: str = "",
         is_forwarded: bool = False,
+        session: str | None = None,
     ) -> Caller:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later.
 
         `more_tokens` are others of the same user, with commas between; `act_as` is the user whom the caller wants to
         act as. `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many
-        wrong tokens from an `address`, TooManyAttempts for further wrong ones.
+        wrong tokens from an `address`, TooManyAttempts for further wrong ones. `session` is the id of a session of the
+        console, which proves its user where there is no token.
         """
         if self.is_open(method, path) and not (_is_among(self._guarded, method, path) and self._knows_users()):
             return Caller(request_id=request_id)
@@ -215,7 +223,7 @@ class Gate:
                         agent.identity.user
                     )
                 return agent
-        identity = self._identify(token, address, is_forwarded)
+        identity = self.identify(token, address, is_forwarded=is_forwarded, session=session)
         if more_tokens and identity.proof is not Proof.NONE:
             identity = self._add_tokens(identity, more_tokens, address)
         if act_as is not None and self._act_as is not None:
@@ -226,7 +234,14 @@ class Gate:
         """Whether callers are users, of this admin or of an OpenID provider."""
         return self._identify_openid is not None or self._has_users()
 
-    def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether callers must prove who they are."""
+        return self._has_users() or self._tokens is not None or self._identify_openid is not None
+
+    def identify(
+        self, token: str | None, address: str, *, is_forwarded: bool = False, session: str | None = None
+    ) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
         has_users = self._has_users()
         if not has_users and token is not None and token.startswith(tokens.USER.mark):
@@ -235,6 +250,8 @@ class Gate:
             if is_forwarded and not self._serves_openly:
                 raise Unauthenticated(_FORWARDED)
             return ANYBODY
+        if token is None and session is not None and self._session_of is not None:
+            return self._session_of(session)
         if token is None:
             raise Unauthenticated(self._no_token(has_users))
         if has_users and token.startswith(tokens.USER.mark) and self._user_of is not None:
@@ -368,7 +385,11 @@ def _methods(method: str) -> list[str]:
 
 def _by_method(patterns: Mapping[str, Iterable[str]]) -> dict[str, re.Pattern[str]]:
     """What matches any of the paths of each method."""
-    return {method: re.compile("|".join(alternatives)) for method, alternatives in patterns.items()}
+    return {
+        # Without the names of parameters, which several alternatives may have.
+        method: re.compile("|".join(_NAMED.sub("(?:", alternative) for alternative in alternatives))
+        for method, alternatives in patterns.items()
+    }
 
 
 def _is_among(patterns: Mapping[str, re.Pattern[str]], method: str, path: str) -> bool:
@@ -380,7 +401,7 @@ def _is_among(patterns: Mapping[str, re.Pattern[str]], method: str, path: str) -
 def _pattern(path: str) -> str:
     """A path as an expression; a slash at its end makes no difference."""
     pattern, end = "", 0
-    for parameter in _PARAMETER.finditer(path):
+    for parameter in PARAMETER.finditer(path):
         segment = "(?s:.+)" if parameter[1] else "[^/]+"
         pattern += f"{re.escape(path[end : parameter.start()])}(?P<{parameter[2]}>{segment})"
         end = parameter.end()

@@ -96,7 +96,7 @@ Examples:
 The configuration file, each key with an example:
   endpoint: https://rainbow.example.org    URL of the admin
   cluster: alpha                           the name this cluster registered with
-  engine: local                            kubernetes, local, slurm, or one that an installed package provides
+  engine: local                            flux, kubernetes, local, slurm, or one of an installed package
   engineOptions: {ignoreImage: true}       options of the engine; unknown ones are refused
   stateDirectory: /var/lib/rainbow-agent   used by one agent only, on a disk that survives a reboot
   tokenFile: /etc/rainbow/alpha.token      written by `rainbow-agent register`
@@ -126,6 +126,11 @@ Options of the engine kubernetes, the most used of them (all are in docs/engines
   queues: {gold: {priorityClass: gold}}     what the queue of an execution means here
 
 \b
+Options of the engine flux (all are in docs/engines/flux.md):
+  uri                          of the instance, instead of FLUX_URI and the system's
+  attributes: {bank: physics}  more of attributes.system of every jobspec
+
+\b
 Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.
 
 \b
@@ -137,7 +142,7 @@ cluster; 2 for a wrong command line.
 @click.option(
     "--engine",
     metavar="NAME",
-    help="Engine: kubernetes, local, slurm, or one that an installed package provides.",
+    help="Engine: flux, kubernetes, local, slurm, or one that an installed package provides.",
 )
 @click.option(
     *("--run-as", "runAs"), envvar="RAINBOW_RUN_AS", metavar="USER", help="User that jobs run as; see docs/agents.md."

@@ -59,7 +59,7 @@ That runs a command and shows what it prints. More to try:
 
 The token of this admin is in {token}; rainbowctl has it from its context '{context}'.
 Requests are logged in {admin_log}, the agent's work in {agent_log}.
-In a browser {url} shows the API. Stop everything with Ctrl-C.
+In a browser {url} is the console. Stop everything with Ctrl-C.
 """
 
 

@@ -3,8 +3,9 @@
 An admin on loopback may need no token, and every page that a browser on that machine shows can reach it: under another
 name for the same address (DNS rebinding), with a form, or with `fetch`. A browser says where a request comes from, so
 the name the admin is called by is checked against a list, a foreign origin is refused, and a body must be JSON: a form
-cannot send it, and `fetch` would have to ask first. A change without a body needs no type, as `curl -X POST` sends
-none: browsers name the origin of everything that is not GET or HEAD.
+cannot send it, and `fetch` would have to ask first. The forms of the console are taken where the browser says that a
+page of ours sent them. A change without a body needs no type, as `curl -X POST` sends none: browsers name the origin of
+everything that is not GET or HEAD.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})  # none: typed into the address bar
 _USUAL_PORTS = (80, 443)
 _MOST_ADMITTED = 256
+#: Below it the console has its pages, and takes forms, each with a token that only one of its pages can know.
+CONSOLE = "/console/"
 
 
 class BrowserGuard:
@@ -44,7 +47,8 @@ class BrowserGuard:
             _check_origin(environ["HTTP_ORIGIN"], host or "")
         if environ.get("HTTP_SEC_FETCH_SITE", "none") not in _OWN_SITES and not _is_navigation(environ):
             raise ForeignOrigin()
-        if environ["REQUEST_METHOD"] not in _SAFE_METHODS and not may_be_json(environ.get("CONTENT_TYPE")):
+        is_safe = environ["REQUEST_METHOD"] in _SAFE_METHODS
+        if not is_safe and not may_be_json(environ.get("CONTENT_TYPE")) and not _is_own_form(environ):
             raise UnsupportedMediaType()
 
     def _check_host(self, header: str) -> None:
@@ -57,6 +61,13 @@ class BrowserGuard:
             )
         if len(self._admitted) < _MOST_ADMITTED:
             self._admitted.add(header)
+
+
+def _is_own_form(environ: WSGIEnvironment) -> bool:
+    """Whether a form of the console was sent, by a browser that says that a page of ours had it."""
+    mime = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    is_form = mime == "application/x-www-form-urlencoded" and environ.get("PATH_INFO", "").startswith(CONSOLE)
+    return is_form and ("HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin")
 
 
 def _hostname(netloc: str) -> str:

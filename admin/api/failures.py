@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol
 
 from flask import Flask, Response, current_app, request
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,7 +24,28 @@ from admin.messages.errors import ErrorAnswer
 from admin.messages.shared import encode
 from admin.services.database_failures import explain
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
 _log = logging.getLogger("rainbow.failures")
+
+
+class ErrorPages(Protocol):
+    """Paths whose errors are answered with pages."""
+
+    def owns(self, path: str) -> bool:
+        """Whether a path is one of them."""
+
+    def session(self, environ: WSGIEnvironment) -> str | None:
+        """The id of the session that a request to such a path brings."""
+
+    def answer(self, error: RainbowError, request_id: str) -> Response:
+        """The page that answers the request that Flask knows."""
+
+    def refuse(self, environ: WSGIEnvironment, error: RainbowError, request_id: str) -> Response:
+        """The same for a request that did not get as far as Flask."""
+
+
 #: How much of a refusal a line of the log has.
 _MOST_FIELDS, _MOST_CHARACTERS = 5, 500
 
@@ -84,8 +106,8 @@ def body_too_large(most_bytes: int | None) -> BodyTooLarge:
     return BodyTooLarge(f"The request body is larger than {most_bytes} bytes{setting}.")
 
 
-def answer_failures(app: Flask) -> None:
-    """Answer every failure within Flask in the one shape."""
+def answer_failures(app: Flask, pages: ErrorPages) -> None:
+    """Answer every failure within Flask in the one shape; those of pages with a page that says the same."""
 
     @app.errorhandler(HTTPException)
     def http(failure: HTTPException) -> Response:
@@ -101,6 +123,9 @@ def answer_failures(app: Flask) -> None:
 
     def respond(error: RainbowError) -> Response:
         request.environ[FAILURE] = error
+        if pages.owns(request.path):
+            note_refusal(error, caller().request_id, request.method)
+            return pages.answer(error, caller().request_id)
         body = error_body(error, caller().request_id, request.method)
         response = Response(body, status=error.status, mimetype="application/json")
         response.headers.extend(error_headers(error))

@@ -15,7 +15,7 @@ from flask import Flask, request
 from admin import metrics
 from admin.api.browsers import BrowserGuard
 from admin.api.current import CALLER, FAILURE, READMIT
-from admin.api.failures import error_body, error_headers, status_line, translate
+from admin.api.failures import ErrorPages, error_body, error_headers, note_refusal, status_line, translate
 from admin.core.audit import RequestOrigin
 from admin.core.identities import Identity
 from admin.errors import Busy, RainbowError
@@ -57,8 +57,10 @@ class Front:
         auditor: Auditor | None = None,
         rate_limiter: RateLimiter | None = None,
         knows: Callable[[Identity, str], bool] = lambda _identity, _project: True,
+        pages: ErrorPages | None = None,
     ) -> None:
-        """`knows` tells whether a caller may know of a project."""
+        """`knows` tells whether a caller may know of a project; `pages` are the paths that answer with pages."""
+        self._pages = pages
         self._auditor = auditor
         self._gate = gate
         self._browser_guard = browser_guard
@@ -97,6 +99,7 @@ class Front:
             request_id=accept_request_id(environ.get("HTTP_X_REQUEST_ID")),
             started=time.perf_counter(),
         )
+        pages = self._pages_of(head)
         try:
             self._browser_guard.check(environ)
             environ[READMIT] = partial(
@@ -109,6 +112,7 @@ class Front:
                 act_as=environ.get("HTTP_RAINBOW_AS"),
                 address=environ.get("REMOTE_ADDR", ""),
                 is_forwarded=_is_forwarded(environ),
+                session=None if pages is None else pages.session(environ),
             )
             environ[CALLER] = environ[READMIT]()
             if self._rate_limiter is not None:
@@ -135,12 +139,23 @@ class Front:
         """What answers a request that is refused."""
         head: _Head = environ[_HEAD]
         environ[ROUTE] = self._gate.route(head.method, head.path)
-        body = error_body(error, head.request_id, head.method)
-        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
-        _identifying(environ, start_response)(status_line(error), headers)
+        start = _identifying(environ, start_response)
+        pages = self._pages_of(head)
+        if pages is not None:
+            note_refusal(error, head.request_id, head.method)
+            chunks = list(pages.refuse(environ, error, head.request_id)(environ, start))
+        else:
+            body = error_body(error, head.request_id, head.method)
+            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
+            start(status_line(error), headers)
+            chunks = [] if head.method == "HEAD" else [body]
         _observe(environ)
         self._note_denied(environ, error)
-        return [] if head.method == "HEAD" else [body]
+        return chunks
+
+    def _pages_of(self, head: _Head) -> ErrorPages | None:
+        """What answers a request whose errors are pages; None for all others."""
+        return self._pages if self._pages is not None and self._pages.owns(head.path) else None
 
     def _note_denied(self, environ: WSGIEnvironment, error: RainbowError | None) -> None:
         """Note a request that was denied."""

@@ -42,6 +42,7 @@ class Operation(Guarded):
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
     unread: bool  #: whether its view gets the bytes of the body
+    view: Callable[..., Any]  #: what answers it
 
 
 class Rest(BaseConverter):
@@ -114,10 +115,11 @@ class Operations:
                 for_agents=for_agents,
                 most_bytes=most_bytes,
                 unread=unread,
+                view=view,
             )
             self.all.append(operation)
             endpoint = f"{method.lower()}:{path}".replace(".", "_")
-            self.blueprint.add_url_rule(operation.path, endpoint, _handler(operation, view), methods=[method])
+            self.blueprint.add_url_rule(operation.path, endpoint, _handler(operation), methods=[method])
             return view
 
         return register
@@ -129,7 +131,7 @@ def _answers(view: Callable[..., Any]) -> tuple[type[Answer], ...]:
     return tuple(shape for shape in get_args(answer) or (answer,) if issubclass(shape, Answer))
 
 
-def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Response]:
+def _handler(operation: Operation) -> Callable[..., Response]:
     query = operation.query() if operation.query else None
     read_message = _reader(operation.body)
     usual = _usual(query)
@@ -151,18 +153,34 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             arguments["body"] = raw_body(optional=operation.body_optional)
         elif read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
-        _check(operation, path, arguments)
-        began = time.monotonic()
-        answer = view(**arguments)
-        if operation.method == "GET" and time.monotonic() - began > _LONG_SECONDS:
-            readmit()  # while it waited, its token may have been revoked, or its grant taken away
-            _check(operation, path, arguments)
-        if isinstance(answer, SeenAnswer) and not sees_all(operation, access(), path, arguments.get("query")):
-            answer = structs.replace(answer, partial=True)
-        response = answer if isinstance(answer, Response) else respond(answer)
-        return without_untold(operation.permission, response)
+        return answer(operation, path, arguments)
 
     return handle
+
+
+def answer(operation: Operation, path: dict[str, str], arguments: dict[str, Any]) -> Response:
+    """What answers an operation, of whose caller it is checked that they may ask for it."""
+    _check(operation, path, arguments)
+    began = time.monotonic()
+    answered = operation.view(**arguments)
+    if operation.method == "GET" and time.monotonic() - began > _LONG_SECONDS:
+        readmit()  # while it waited, its token may have been revoked, or its grant taken away
+        _check(operation, path, arguments)
+    if isinstance(answered, SeenAnswer) and not sees_all(operation, access(), path, arguments.get("query")):
+        answered = structs.replace(answered, partial=True)
+    response = answered if isinstance(answered, Response) else respond(answered)
+    return without_untold(operation.permission, response)
+
+
+def ask(operation: Operation, path: dict[str, str], query: dict[str, str], body: Any = None) -> Response:
+    """What answers an operation that another front asks for its caller, read and checked as a request of its own."""
+    arguments: dict[str, Any] = dict(path)
+    if operation.query is not None:
+        arguments["query"] = load(operation.query(), query)
+    read_message = _reader(operation.body)
+    if read_message is not None:
+        arguments["body"] = read_message({} if body is None else body)
+    return answer(operation, path, arguments)
 
 
 def _check(operation: Operation, path: dict[str, str], arguments: dict[str, Any]) -> None:

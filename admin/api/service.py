@@ -6,6 +6,7 @@ from flask import Response, current_app, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from admin import __version__
+from admin.api.browsers import CONSOLE
 from admin.api.current import context
 from admin.api.operations import Operations, respond
 from admin.api.writes import actor
@@ -48,10 +49,10 @@ configuration = Operations("configuration")
 
 @probes.add("GET", "/", answer=IndexAnswer, permission=OPEN)
 def index() -> AnyResponse:
-    """Where the API is described; a browser is led to the page that shows it."""
+    """Where the API is described; a browser is led to the console."""
     types = request.accept_mimetypes
     if types.best_match(["application/json", "text/html"]) == "text/html":
-        response = redirect(f"{DOCS_PATH}/")
+        response = redirect(CONSOLE)
     else:
         response = respond(IndexAnswer(version=__version__, documentation=f"{DOCS_PATH}/", openapi=DOCUMENT_PATH))
     response.vary.add("Accept")

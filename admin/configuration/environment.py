@@ -18,7 +18,7 @@ from admin.core.quantities import is_whole_number
 #: The sections whose single values the environment may set; the rest are lists and maps, which belong in a file.
 _SECTIONS = (
     *("server", "openid", "limits", "database", "resourcemanager", "logging"),
-    *("attributes", "agents", "retention", "audit"),
+    *("attributes", "agents", "retention", "audit", "console"),
 )
 _PREFIXES = tuple(f"RAINBOW_{section.upper()}_" for section in _SECTIONS)
 

@@ -324,6 +324,7 @@ CONFIGURATION = _section(
             }
         ),
         "audit": _section(fields={"file": Text()}),
+        "console": _section(fields={"sessionDuration": Age(default="12h")}),
         "roles": MapOf(
             key_pattern=names.DNS_LABEL,
             key_rule=names.DNS_LABEL_RULE,

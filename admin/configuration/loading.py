@@ -147,6 +147,7 @@ def _build_settings(
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),
         retention_interval_seconds=float(parse_age(retention_interval)),
+        console_session_seconds=float(parse_age(document["console"]["sessionDuration"])),
         audit_file=document.get("audit", {}).get("file"),
         document=document,
         sources=sources,

@@ -107,10 +107,15 @@ def find_token(context: Context, kind: TokenKind, token: str) -> StoredToken:
     """What is stored of a token; Unauthenticated for an unknown, revoked or expired one."""
     if len(token) > _MOST_CHARACTERS:
         raise Unauthenticated(kind.refusal)
-    now, hashed = context.clock(), hash_of(token)
+    return find_hashed(context, kind, _prefix(kind, token), hash_of(token))
+
+
+def find_hashed(context: Context, kind: TokenKind, prefix: str, hashed: str) -> StoredToken:
+    """The same by the prefix and the hash of a token."""
+    now = context.clock()
     stored = context.token_cache.get(hashed, context.database, _TABLES, now)
     if stored is None:
-        stored = _find(context, kind, token, hashed)
+        stored = _find(context, kind, prefix, hashed)
     if stored is not None and is_good(stored, now) and not _is_use_noted(stored, now):
         context.token_cache.keep(kind.table, stored._replace(last_used_at=now))
         context.token_uses.add(context.database, kind.table, stored.prefix, now)
@@ -152,9 +157,8 @@ def _is_use_noted(token: StoredToken, now: datetime) -> bool:
     return token.last_used_at is not None and token.last_used_at >= now - _USE_NOTED
 
 
-def _find(context: Context, kind: TokenKind, token: str, hashed: str) -> StoredToken | None:
+def _find(context: Context, kind: TokenKind, prefix: str, hashed: str) -> StoredToken | None:
     """The stored token, which is kept in memory from now on; None where there is none with this hash."""
-    prefix = _prefix(kind, token)
     with context.database.reading() as connection:
         stored = kind.table.get(connection, prefix) if prefix.isalnum() else None
         number = 0 if stored is None else number_of_changes(connection)

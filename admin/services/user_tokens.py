@@ -34,7 +34,11 @@ _LONGEST = timedelta(days=366)
 
 def user_of(context: Context, token: str) -> Identity:
     """The user that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
-    stored = tokens.find_token(context, tokens.USER, token)
+    return identity_of(tokens.find_token(context, tokens.USER, token))
+
+
+def identity_of(stored: StoredToken) -> Identity:
+    """The user whom a stored token proves."""
     narrowed = Narrowing.of_payload(stored.narrowed)
     return Identity(user=stored.owner, proof=Proof.TOKEN, token=stored.prefix, narrowed=narrowed)
 

@@ -42,6 +42,7 @@ GROUP = "rainbow.engines"
 
 #: The engines of this package, for an agent that runs from its sources without being installed.
 BUILT_IN = {
+    "flux": "agent.engines.flux:FluxEngine",
     "kubernetes": "agent.engines.kubernetes:KubernetesEngine",
     "local": "agent.engines.local:LocalEngine",
     "slurm": "agent.engines.slurm:SlurmEngine",
@@ -94,6 +95,8 @@ class Task:
     #: The directory of the task's own files (logs, scripts, records); exists when submit is called.
     directory: Path
     queue: str = ""
+    #: Of the execution, the larger the sooner; for engines whose back end has the notion.
+    priority: float = 0
     #: The complete environment of the job: the job's own, the execution config's and RAINBOW_*.
     environment: Mapping[str, str] = field(default_factory=dict)
     time_limit_seconds: float | None = None

@@ -25,10 +25,10 @@ from agent.engines.base import (
     SubmitRefused,
     Task,
 )
+from agent.engines.batch.engine import lock_submission
+from agent.engines.batch.job_files import CANCELLED, ENDED, LEASE, LOCK, MARK
 from agent.engines.local import processes
 from agent.engines.slurm import SlurmEngine
-from agent.engines.slurm.engine import lock_submission
-from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, MARK
 from agent.engines.slurm.requirements import ANY_NODES, NodeChoice, choose_nodes
 from agent.engines.slurm.script import arguments
 from agent.testing import CHECKS, FakeClock, check_engine
@@ -481,7 +481,7 @@ def test_a_submission_under_way_is_waited_for(engine: SlurmEngine) -> None:
     task = task_of(engine, "true")
     clock = FakeClock()
     waiting = SlurmEngine(engine.options, engine.directory, clock=clock)
-    with lock_submission(task.directory):
+    with lock_submission(task.directory / LOCK, task.key):
         began = clock.steady()
         with pytest.raises(EngineUnavailable, match="has not ended yet"):
             waiting.find(task.key)

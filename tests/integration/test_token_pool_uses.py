@@ -141,6 +141,6 @@ def test_a_pool_that_something_asks_for_is_deleted_with_force_alone(asking: Flas
     first, second = (f"{PROJECT}/development/{name}" for name in ("of-plan", "by-request"))
     assert executions == f"token pool 'hive': 2 unfinished executions need its tokens: {first}, {second}."
     preview = ok(asking.delete(f"{API}/token_pools/hive?force=true&dry_run=true"))
-    assert [user["reason"] for user in preview["used_by"]] == [detail["reason"] for detail in problem["details"]]
+    assert [user["reason"] for user in preview["users"]] == [detail["reason"] for detail in problem["details"]]
     put_token_pool(asking, "spare")
     ok(asking.delete(f"{API}/token_pools/spare"))

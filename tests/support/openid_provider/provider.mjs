@@ -14,7 +14,7 @@ const provider = new Provider(issuer, {
       token_endpoint_auth_method: 'none',
       grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
       response_types: ['code'],
-      redirect_uris: ['http://127.0.0.1/callback'],
+      redirect_uris: ['http://127.0.0.1/callback', 'http://127.0.0.1/console/sign-in/openid/finish'],
     },
   ],
   cookies: { keys: ['of the tests alone'] },

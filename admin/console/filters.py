@@ -1,0 +1,143 @@
+"""What templates call: addresses of pages, times, numbers, and what the caller may do."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from flask import Flask, g, request
+from jinja2 import Undefined
+
+from admin import __version__
+from admin.api.current import CALLER, access, context
+from admin.console.forms import NOTICE_COOKIE, form_token
+from admin.console.pages import PREFIX
+from admin.core.identities import Identity, Proof
+from admin.core.problems import Path, dotted
+from admin.core.settings.scopes import Scope
+from admin.core.times import show_duration
+
+_UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+def page(*parts: str, **query: Any) -> str:
+    """The address of a page by the parts of its path; what is None or empty in its query is left out."""
+    path = "/".join([PREFIX, *(quote(part, safe="") for part in parts)]) if parts else f"{PREFIX}/"
+    return path + _query(query)
+
+
+def here(**changes: Any) -> str:
+    """The address of this page with another query; None or empty takes something out of it, and paging starts anew."""
+    return request.path + _query({**request.args.to_dict(), "token": None, **changes})
+
+
+def _query(query: dict[str, Any]) -> str:
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def moment(text: str) -> datetime:
+    """The time in an answer."""
+    return datetime.fromisoformat(text)
+
+
+def ago(text: str) -> str:
+    """How long ago a time is, or how far ahead."""
+    seconds = (context().clock() - moment(text)).total_seconds()
+    largest = show_duration(abs(seconds)).split(" ")
+    span = " ".join(largest[:2])
+    return f"in {span}" if seconds <= -1 else f"{span} ago"
+
+
+def duration(seconds: float | Undefined | None) -> str:
+    """How long something took; nothing where an answer does not say."""
+    return "" if seconds is None or isinstance(seconds, Undefined) else show_duration(seconds)
+
+
+def size(count: int | float) -> str:
+    """A number of bytes."""
+    for unit, bytes_ in _UNITS:
+        if count >= bytes_:
+            return f"{count / bytes_:.4g} {unit}B"
+    return f"{count} B"
+
+
+def number(count: int) -> str:
+    """A whole number, with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def curl(line: dict[str, Any]) -> str:
+    """A request to REST as a command of a shell."""
+    words = ["curl"] if line["method"] == "GET" else ["curl", "-X", line["method"]]
+    who = identity()
+    if who is not None and who.proof is not Proof.NONE:
+        words.append('-H "Authorization: Bearer $RAINBOW_TOKEN"')  # quoted so that the shell fills it in
+    if line["body"] is not None:
+        words += ["-H 'Content-Type: application/json' -d", shlex.quote(line["body"])]
+    return " ".join([*words, shlex.quote(request.host_url.rstrip("/") + line["url"])])
+
+
+def command(words: Iterable[str]) -> str:
+    """A command of rainbowctl as it is typed."""
+    return shlex.join(["rainbowctl", *words])
+
+
+def may(permission: str, **scope: str | None) -> bool:
+    """Whether the caller may do something at a scope; the page shows no action that would be refused."""
+    return access().allows(permission, Scope(**{key: value for key, value in scope.items() if value}))
+
+
+def may_somewhere(permission: str) -> bool:
+    """Whether the caller may do something at any scope."""
+    return access().allows_some(permission)
+
+
+def identity() -> Identity | None:
+    """Who looks at the page; None on pages that need nobody."""
+    caller = request.environ.get(CALLER)
+    return None if caller is None else caller.identity
+
+
+def notice() -> str | None:
+    """What was done by the form before this page, told once."""
+    g.is_told = True
+    return request.cookies.get(NOTICE_COOKIE)
+
+
+def as_json(value: Any) -> str:
+    """A value of any shape, for people to read."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+def compact(value: Any) -> str:
+    """A value in one line: a text as it is, all others as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def leaves(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The leaves of an effective value as answers have it, each with its origin."""
+    values = dict(_nodes(entry["value"]))
+    return [{"path": path, "value": values.get(path), "origin": origin} for path, origin in entry["origins"].items()]
+
+
+def _nodes(value: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
+    yield dotted(path), value
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _nodes(item, (*path, name))
+
+
+def add_to(app: Flask) -> None:
+    """Give the templates of an app what they call."""
+    environment = app.jinja_env
+    environment.trim_blocks = environment.lstrip_blocks = True
+    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, leaves):
+        environment.filters[filter_.__name__] = filter_
+    for function in (page, here, may, identity, form_token, notice):
+        environment.globals[function.__name__] = function
+    environment.globals["version"] = __version__

@@ -1,0 +1,96 @@
+"""Pages: a route with the permission that it needs, as operations of REST declare it, and how it is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from flask import Blueprint, Response, g, redirect, render_template, request
+
+from admin.api.current import access
+from admin.api.scopes import Guarded, check_request
+from admin.console.forms import NOTICE_COOKIE, check_form
+from admin.core.permissions import OPEN, check_requirement
+from admin.core.problems import invalid
+
+PREFIX = "/console"
+#: What a page may answer with: the text of a template, or a response of its own.
+Shown = str | Response
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Guarded):
+    """One method of one path of the console."""
+
+
+class Pages:
+    """The pages of one noun."""
+
+    def __init__(self, noun: str) -> None:
+        self.blueprint = Blueprint(f"console-{noun}", __name__)
+        self.all: list[Page] = []
+
+    def add(
+        self, method: str, path: str, *, permission: str, shows_some: bool = False, own: str | None = None
+    ) -> Callable[[View], View]:
+        """Declare a page; its view gets the path's parts, and `form` where it is sent one, which is checked before.
+
+        The permission is never left out. `shows_some` and `own` are those of `Operations.add`.
+        """
+
+        def register(view: View) -> View:
+            page = Page(
+                method=method,
+                path=PREFIX + path,
+                permission=check_requirement(permission),
+                shows_some=shows_some,
+                own=own,
+                is_open=permission == OPEN,
+            )
+            self.all.append(page)
+            endpoint = f"{method.lower()} {path}".replace(".", "_")
+            self.blueprint.add_url_rule(page.path, endpoint, _handler(page, view), methods=[method])
+            return view
+
+        return register
+
+
+def _handler(page: Page, view: Callable[..., Shown]) -> Callable[..., Response]:
+    def handle(**path: str) -> Response:
+        arguments: dict[str, Any] = dict(path)
+        for name, value in path.items():
+            if "\0" in value:  # no database can even be asked for it
+                raise invalid(name, "holds a character that no name has.")
+        if page.method == "POST":
+            arguments["form"] = check_form()
+        if not page.is_open:
+            granted = access()
+            if granted.is_restricted:
+                check_request(page, granted, path, request.args.to_dict(), None)
+        shown = view(**arguments)
+        return Response(shown, mimetype="text/html") if isinstance(shown, str) else shown
+
+    return handle
+
+
+def render(template: str, *, title: str, commands: Iterable[Sequence[str]] = (), **values: Any) -> str:
+    """A page made of a template; `commands` are those of rainbowctl that tell the same."""
+    return render_template(template, title=title, commands=[list(command) for command in commands], **values)
+
+
+def go_to(address: str, notice: str | None = None) -> Response:
+    """Lead the browser to another page after a write, which tells once what was done."""
+    response = redirect(address, 303)
+    assert isinstance(response, Response)
+    if notice is not None:
+        g.notice = notice
+        response.set_cookie(NOTICE_COOKIE, notice, max_age=30, path=PREFIX, httponly=True, samesite="Lax")
+    return response
+
+
+def confirmed_name(form: Mapping[str, str], name: str) -> None:
+    """Refuse a confirmation that does not name the thing."""
+    if form.get("confirmation", "").strip() != name:
+        raise invalid("confirmation", f"does not name it: type {name} to confirm.")

@@ -1,0 +1,68 @@
+"""What every answer of the console has: headers that keep other sites out, and a compressed body."""
+
+from __future__ import annotations
+
+import gzip
+
+from flask import Response, g, request
+
+from admin.console.forms import FORM_COOKIE, NOTICE_COOKIE
+from admin.console.pages import PREFIX
+
+_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        *(f"{what}-src 'self'" for what in ("script", "style", "img", "connect")),
+        *("form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"),
+    ]
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not no-referrer: browsers would then not say from which page a form was sent.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+#: A smaller body is sent as it is.
+_LEAST_BYTES = 1024
+_LEVEL = 5
+
+
+def finish(response: Response) -> Response:
+    """An answer of the console as it is sent."""
+    response.headers.update(_HEADERS)
+    response.vary.update(
+        ["Accept-Encoding", "Cookie"] if "Cache-Control" not in response.headers else ["Accept-Encoding"]
+    )
+    response.headers.setdefault("Cache-Control", "no-store")
+    if "form_key" in g and request.cookies.get(FORM_COOKIE) != g.form_key:
+        set_cookie(response, FORM_COOKIE, g.form_key)
+    if NOTICE_COOKIE in request.cookies and "notice" not in g and g.get("is_told"):
+        response.delete_cookie(NOTICE_COOKIE, path=PREFIX)
+    return _compressed(response)
+
+
+def set_cookie(response: Response, name: str, value: str, seconds: int | None = None) -> None:
+    """Give the browser a cookie that it sends to the console alone, and that no script reads."""
+    response.set_cookie(name, value, max_age=seconds, path=PREFIX, secure=is_secure(), httponly=True, samesite="Lax")
+
+
+def is_secure() -> bool:
+    """Whether the browser came over TLS, which a proxy may have ended."""
+    return request.is_secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
+
+
+def takes_gzip() -> bool:
+    """Whether the browser takes compressed answers."""
+    return request.accept_encodings.quality("gzip") > 0
+
+
+def _compressed(response: Response) -> Response:
+    is_text = response.mimetype in ("text/html", "application/json", "text/plain")
+    if response.is_streamed or not is_text or not takes_gzip():
+        return response
+    body = response.get_data()
+    if len(body) >= _LEAST_BYTES and "Content-Encoding" not in response.headers:
+        response.set_data(gzip.compress(body, _LEVEL, mtime=0))
+        response.headers["Content-Encoding"] = "gzip"
+    return response

@@ -1,0 +1,140 @@
+"""Signing in with a token or at an OpenID provider, and signing out."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Mapping
+
+from flask import Response, current_app, redirect, request
+
+from admin.api.current import context
+from admin.console.answers import asked_query
+from admin.console.filters import page
+from admin.console.forms import SESSION_COOKIE
+from admin.console.pages import PREFIX, Pages, Shown, go_to, render
+from admin.console.responses import is_secure, set_cookie
+from admin.core.identities import Proof
+from admin.core.permissions import OPEN
+from admin.errors import NoProvider, RainbowError, Unauthenticated
+from admin.gate import Gate
+from admin.services.sessions import end_session, start_session
+
+pages = Pages("signing-in")
+
+#: Where the app keeps its gate.
+GATE = "rainbow-gate"
+
+_LOGIN_COOKIE = "rainbow-login"
+_LOGIN_SECONDS = 600
+_FINISH = "/sign-in/openid/finish"
+#: Addresses of this console: no other host, and nothing that a browser might take for one.
+_LOCAL = re.compile(rf"{PREFIX}/[\x21-\x5b\x5d-\x7e]*")
+
+
+@pages.add("GET", "/sign-in", permission=OPEN)
+def sign_in() -> str:
+    """The page for signing in."""
+    query = asked_query("next")
+    return _page(query.get("next"))
+
+
+def _page(after: str | None, error: RainbowError | None = None) -> str:
+    openid = context().settings.openid
+    return render(
+        "sign_in.html",
+        title="Sign in",
+        after=_local(after),
+        error=error,
+        takes_tokens=_gate().takes_tokens,
+        issuer=openid.issuer if openid is not None and openid.client_id is not None else None,
+    )
+
+
+@pages.add("POST", "/sign-in", permission=OPEN)
+def sign_in_with_token(form: Mapping[str, str]) -> Shown:
+    """Begin a session with a token; a wrong one is said on the page."""
+    try:
+        return _begin(form.get("token", "").strip(), form.get("next"))
+    except RainbowError as error:
+        shown = Response(_page(form.get("next"), error), status=error.status, mimetype="text/html")
+        if error.retry_after is not None:
+            shown.headers["Retry-After"] = str(error.retry_after)
+        return shown
+
+
+@pages.add("GET", "/sign-in/openid", permission=OPEN)
+def begin_openid() -> Response:
+    """Send the browser to the OpenID provider."""
+    from admin.services.openid_logins import begin_login  # loads what an admin without a provider has no use for
+
+    openid = context().settings.openid
+    if openid is None:
+        raise NoProvider()
+    after = _local(asked_query("next").get("next"))
+    begun = begin_login(openid, _redirect_uri())
+    response = redirect(begun.url)
+    assert isinstance(response, Response)
+    set_cookie(response, _LOGIN_COOKIE, f"{begun.state} {begun.verifier} {after}", _LOGIN_SECONDS)
+    return response
+
+
+@pages.add("GET", _FINISH, permission=OPEN)
+def finish_openid() -> Shown:
+    """Begin a session with what the OpenID provider answered."""
+    from admin.services.openid_logins import finish_login
+
+    openid = context().settings.openid
+    if openid is None:
+        raise NoProvider()
+    state, verifier, after = [*request.cookies.get(_LOGIN_COOKIE, "").split(" "), "", "", ""][:3]
+    answered = request.args
+    try:
+        is_ours = state and hmac.compare_digest(answered.get("state", "").encode(), state.encode())
+        if not is_ours or answered.get("iss", openid.issuer) != openid.issuer:
+            raise Unauthenticated("This answers no login that this browser began. Sign in again.")
+        if "code" not in answered:
+            raise Unauthenticated("The OpenID provider refused the login. Sign in again, or give a token.")
+        token = finish_login(openid, code=answered["code"], redirect_uri=_redirect_uri(), verifier=verifier)
+        response = _begin(token, after)
+    except RainbowError as error:
+        response = Response(_page(after, error), status=error.status, mimetype="text/html")
+    response.delete_cookie(_LOGIN_COOKIE, path=PREFIX)
+    return response
+
+
+@pages.add("POST", "/sign-out", permission=OPEN)
+def sign_out(form: Mapping[str, str]) -> Response:
+    """End the session."""
+    session = request.cookies.get(SESSION_COOKIE)
+    if session:
+        end_session(context(), session)
+    response = go_to(page("sign-in"), "You are signed out.")
+    response.delete_cookie(SESSION_COOKIE, path=PREFIX)
+    return response
+
+
+def _begin(token: str, after: str | None) -> Response:
+    identity = _gate().identify(token or None, request.remote_addr or "")
+    response = go_to(_local(after))
+    if identity.proof is not Proof.NONE:
+        session = start_session(context(), identity, token)
+        set_cookie(response, SESSION_COOKIE, session.id, int(context().settings.console_session_seconds))
+    return response
+
+
+def _local(address: str | None) -> str:
+    """Where to go after signing in: a page of this console, else the first one."""
+    is_local = address is not None and _LOCAL.fullmatch(address) and "//" not in address.partition("?")[0]
+    return address if is_local and address is not None else page()
+
+
+def _redirect_uri() -> str:
+    """Where the OpenID provider sends the browser back to, which its client must name."""
+    scheme = "https" if is_secure() else request.scheme
+    return f"{scheme}://{request.host}{PREFIX}{_FINISH}"
+
+
+def _gate() -> Gate:
+    gate: Gate = current_app.extensions[GATE]
+    return gate

@@ -1,0 +1,31 @@
+// What a page can do with a script; it reads the same without one.
+
+const themeButton = document.getElementById("theme");
+if (themeButton) {
+  const isDark = () => {
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+  const describe = () => { themeButton.textContent = isDark() ? "Light" : "Dark"; };
+  themeButton.addEventListener("click", () => {
+    const next = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = next;
+    localStorage.setItem("rainbow-theme", next);
+    describe();
+  });
+  describe();
+  themeButton.hidden = false;
+}
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  if (!navigator.clipboard) continue;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+}
+
+// A log shows its end first.
+for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;

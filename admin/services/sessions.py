@@ -1,0 +1,92 @@
+"""Sessions of the console: what a browser brings in place of the token that its user signed in with.
+
+A session of a user's token or of the shared one is good for as long as that token is. One of an OpenID provider goes by
+its own time, since nobody tells when a login ends there.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from admin.core.identities import Identity, Proof
+from admin.errors import Unauthenticated
+from admin.services import tokens
+from admin.services.context import Context
+from admin.services.user_tokens import identity_of
+from admin.store import sessions
+from admin.store.sessions import Session
+
+_OVER = "This session of the console is over. Sign in again."
+#: A longer id is none of ours.
+_MOST_CHARACTERS = 128
+
+
+class StartedSession(NamedTuple):
+    """A new session; only the hash of its id is stored."""
+
+    id: str
+    expires_at: datetime
+
+
+def start_session(context: Context, identity: Identity, token: str) -> StartedSession:
+    """Begin a session of somebody who was proven by a token."""
+    id, now = secrets.token_urlsafe(32), context.clock()
+    expires_at = now + timedelta(seconds=context.settings.console_session_seconds)
+    session = Session(
+        hash=tokens.hash_of(id),
+        user_name=identity.user,
+        proof=identity.proof.value,
+        token=identity.token,
+        token_hash=None if identity.proof is Proof.OPENID else tokens.hash_of(token),
+        groups=sorted(identity.groups),
+        issued_at=identity.issued_at,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    with context.database.writing() as connection:
+        sessions.remove_expired(connection, now)
+        sessions.add(connection, session)
+    return StartedSession(id, expires_at)
+
+
+def identify_session(context: Context, id: str, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> Identity:
+    """Whose session an id is of; Unauthenticated where it is over, or its token is no longer good."""
+    session = None
+    if len(id) <= _MOST_CHARACTERS:
+        with context.database.reading() as connection:
+            session = sessions.get(connection, tokens.hash_of(id))
+    if session is None or session.expires_at <= context.clock():
+        raise Unauthenticated(_OVER)
+    proof = Proof(session.proof)
+    if proof is Proof.TOKEN and session.token is not None and session.token_hash is not None:
+        return identity_of(tokens.find_hashed(context, tokens.USER, session.token, session.token_hash))
+    if proof is Proof.OPENID and context.settings.openid is None:
+        raise Unauthenticated(_OVER)
+    if proof is Proof.SHARED_TOKEN and not _is_shared(session, shared_tokens):
+        raise Unauthenticated(_OVER)
+    return Identity(
+        user=session.user_name,
+        groups=frozenset(session.groups),
+        proof=proof,
+        token=session.token,
+        issued_at=session.issued_at,
+    )
+
+
+def _is_shared(session: Session, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> bool:
+    """Whether the token of a session is one that the operators still share."""
+    accepted = () if shared_tokens is None else shared_tokens()
+    # Compared with all of them, so that the time taken tells nothing.
+    return bool(
+        sum(hmac.compare_digest(tokens.hash_of(token.decode()), session.token_hash or "") for token in accepted)
+    )
+
+
+def end_session(context: Context, id: str) -> None:
+    """End a session, if there is one."""
+    with context.database.writing() as connection:
+        sessions.remove(connection, tokens.hash_of(id))

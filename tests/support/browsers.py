@@ -1,0 +1,90 @@
+"""A real browser: Debian's Chromium, driven by Playwright, and what every page must keep to in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+#: The rules of WCAG 2.1 AA.
+_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+WIDTHS = (390, 1280, 1920)
+
+
+def chromium() -> str | None:
+    """The program, if it is installed."""
+    return shutil.which("chromium")
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """A browser, which is closed in any case."""
+    with sync_playwright() as playwright:
+        # Without its sandbox, which root cannot have; pages are those of the admin under test alone.
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Visitor:
+    """Somebody with a browser at one admin; what its pages do wrong is kept until `check`."""
+
+    url: str
+    context: BrowserContext
+    wrong: list[str] = field(default_factory=list)
+    refused: set[int] = field(default_factory=set)  #: statuses that the pages of a test are to answer with
+
+    def __post_init__(self) -> None:
+        self.context.set_default_timeout(60_000)
+        self.page: Page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
+        self.page.on("console", lambda message: self._note(message.type, message.text))
+        self.page.on("request", lambda request: self._check_host(request.url))
+
+    def _note(self, type: str, text: str) -> None:
+        if type == "error" and not any(f"status of {status}" in text for status in self.refused):
+            self.wrong.append(f"console: {text}")
+
+    def _check_host(self, url: str) -> None:
+        if not url.startswith("data:") and urlsplit(url).netloc != urlsplit(self.url).netloc:
+            self.wrong.append(f"off host: {url}")
+
+    def visit(self, path: str, status: int = 200) -> Page:
+        """Load a page of the console, and check it."""
+        if status != 200:
+            self.refused.add(status)
+        response = self.page.goto(self.url + path)
+        assert response is not None
+        assert response.status == status, self.page.inner_text("main")
+        self.check()
+        return self.page
+
+    def check(self) -> None:
+        """Nothing in the console's log, no other host was asked, and axe finds no violation on the page."""
+        violations = Axe().run(self.page, options={"runOnly": _RULES}).response["violations"]
+        found = [f"axe: {rule['id']}: {node['html'][:200]}" for rule in violations for node in rule["nodes"]]
+        assert self.wrong + found == []
+
+
+@contextmanager
+def visiting(
+    browser: Browser, url: str, *, width: int = 1280, scheme: str = "light", has_scripts: bool = True
+) -> Iterator[Visitor]:
+    """A visitor with no cookies yet."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        java_script_enabled=has_scripts,
+    )
+    try:
+        yield Visitor(url, context)
+    finally:
+        context.close()
