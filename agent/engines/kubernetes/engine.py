@@ -31,13 +31,14 @@ from agent.engines.kubernetes.api import Api, Refusal
 from agent.engines.kubernetes.endings import end_job
 from agent.engines.kubernetes.guard import AgentLease, LeaseObject
 from agent.engines.kubernetes.logs import OUTPUT_FILES, Logs
-from agent.engines.kubernetes.manifests import WORK, job_manifest, work_directory
-from agent.engines.kubernetes.nodes import Nodes
+from agent.engines.kubernetes.manifests import WORK, job_manifest, placing_of, work_directory
+from agent.engines.kubernetes.nodes import Nodes, node_selector
 from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
 from agent.engines.kubernetes.orphans import orphan_of
 from agent.engines.kubernetes.resource_api import LightkubeApi
 from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
 from agent.engines.kubernetes.watches import Loop, Object, Watch
+from agent.engines.requirements import required_fields
 from agent.files import read_file, read_json, write_json
 from ctl.client.words import did_you_mean
 
@@ -162,7 +163,19 @@ class KubernetesEngine(CommandEngine):
             self._namespace(task)
         except ValueError as error:
             return f"namespace: {error}"
+        fixed = placing_of(task, self.settings).get("nodeSelector", {})
+        for label, value in self._selector(task).items():
+            if fixed.get(label, value) != value:
+                return f"requires: the label '{label}' must be '{value}', and is '{fixed[label]}' by nodeSelector"
         return ""
+
+    def _selector(self, task: Task) -> dict[str, str]:
+        """The labels of the nodes that a task requires."""
+        if not required_fields(task.job):
+            return {}
+        watched = self._watched
+        watched.nodes.wait(self.settings.timeout_seconds)
+        return node_selector(task.job, watched.nodes.items.values())
 
     def _namespace(self, task: Task) -> str:
         environment = task.environment
@@ -176,7 +189,7 @@ class KubernetesEngine(CommandEngine):
         watched, namespace = self._watched, self._namespace(task)
         if task.lease_seconds is not None:
             self._guard(task, task.lease_seconds)
-        manifest = job_manifest(task, namespace, self.settings.cluster, self.settings)
+        manifest = job_manifest(task, namespace, self.settings.cluster, self.settings, self._selector(task))
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_json(task.directory / SUBMITTED, {"namespace": namespace, "outputs": task.job.get("outputs") or []})
         try:
