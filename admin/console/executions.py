@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.commands import search_filters, selector_options
 from admin.console.pages import Pages, render
 from admin.core.live_subjects import Topic
 from admin.messages.selectors import SelectorFields
@@ -41,8 +42,8 @@ _TAIL_LINES = 30
 def selector_of(query: Mapping[str, str]) -> dict[str, str]:
     """Which executions the address of a list means, as REST says it."""
     selector = {name: value for name, value in query.items() if name in SELECTORS}
-    if search := query.get("search"):
-        selector["filters"] = "+".join(filter(None, [selector.get("filters"), f"contains(name,{search})"]))
+    if filters := search_filters(query.get("filters"), query.get("search")):
+        selector["filters"] = filters
     return selector
 
 
@@ -109,13 +110,3 @@ def show_execution(project: str, domain: str, name: str) -> str:
         events=ask("list_execution_events", {"limit": 100}, path=key),
         log=ask_if_allowed("get_execution_logs", {"tail": _TAIL_LINES}, path=key),
     )
-
-
-def selector_options(selector: Mapping[str, str]) -> list[str]:
-    """A selector as options of rainbowctl."""
-    return [word for name, value in selector.items() for word in (f"--{_camel(name)}", value)]
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

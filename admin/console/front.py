@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from flask import Blueprint, Flask, Response, redirect, render_template, request
 from werkzeug.http import parse_cookie
@@ -34,6 +35,7 @@ from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
 from admin.console.responses import finish
+from admin.console.signing_in import GATE
 from admin.core.permissions import PERMISSIONS
 from admin.errors import RainbowError, Unauthenticated
 from admin.messages.errors import ErrorAnswer
@@ -91,12 +93,15 @@ class Console:
 
     def session(self, environ: WSGIEnvironment) -> str | None:
         """The id of the session that a request brings."""
-        return parse_cookie(environ).get(SESSION_COOKIE)
+        # As text: bytes that are no UTF-8 would be an error of the admin.
+        return parse_cookie(environ.get("HTTP_COOKIE")).get(SESSION_COOKIE)
 
     def answer(self, error: RainbowError, request_id: str) -> Response:
         """What answers an error: the page for signing in, or one that says what REST says."""
-        if isinstance(error, Unauthenticated) and request.method in ("GET", "HEAD") and not _is_for_script():
-            asked = request.full_path.rstrip("?")
+        is_page = request.method in ("GET", "HEAD") and not _is_for_script()
+        # Where nobody can sign in, what is missing is said in place of a page that leads back here.
+        if isinstance(error, Unauthenticated) and is_page and self._app.extensions[GATE].takes_tokens:
+            asked = quote(request.path) + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
             return _redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None))
         answered = ErrorAnswer.from_error(error, request_id)
         page = render_template("error.html", title=_TITLES.get(error.status, "Error"), error=answered)
