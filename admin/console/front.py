@@ -9,7 +9,28 @@ from flask import Blueprint, Flask, Response, redirect, render_template, request
 from werkzeug.http import parse_cookie
 
 from admin.api.operations import Operation
-from admin.console import assets, executions, filters, overview, signing_in
+from admin.console import (
+    access,
+    actions,
+    assets,
+    cluster_groups,
+    creations,
+    executions,
+    fields,
+    filters,
+    fleet,
+    history,
+    live,
+    logs,
+    overview,
+    setting_edits,
+    settings,
+    signing_in,
+    switches,
+    token_pools,
+    users,
+    what_if,
+)
 from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
@@ -20,7 +41,11 @@ from admin.errors import RainbowError, Unauthenticated
 from admin.messages.errors import ErrorAnswer
 
 #: Each noun's pages.
-_PAGES = (assets.pages, executions.pages, overview.pages, signing_in.pages)
+_PAGES = (
+    *(actions.pages, assets.pages, cluster_groups.pages, creations.pages, executions.pages, fleet.pages, history.pages),
+    *(live.pages, logs.pages, overview.pages, setting_edits.pages, settings.pages, signing_in.pages),
+    *(access.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
+)
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
 #: One is shown as soon as there is such a page.
 NAVIGATION = (
@@ -34,6 +59,9 @@ NAVIGATION = (
     ("What if", "/what-if", "attributes.read"),
     ("History", "/history", "attributes.read"),
 )
+
+#: Pages that belong to one of these parts, and do not stand below its first page.
+_ALSO = {"/users": ("/access", "/audit")}
 
 
 def all_pages() -> list[Page]:
@@ -50,11 +78,14 @@ class Console:
         # One blueprint has the templates of all.
         app.register_blueprint(Blueprint("console", __name__, template_folder="templates"))
         filters.add_to(app)
+        app.extensions[live.PAGES] = {page.path: page for page in all_pages() if page.live}
+        app.jinja_env.filters["visible"] = logs.visible
+        app.jinja_env.globals["new_key"] = fields.new_key
         app.jinja_env.globals["asset"] = assets.asset
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
             app.register_blueprint(pages.blueprint)
-        app.after_request(lambda response: finish(response) if self.owns(request.path) else response)
+        app.after_request(lambda response: live.measured(finish(response)) if self.owns(request.path) else response)
 
     def owns(self, path: str) -> bool:
         """Whether a path is of the console."""
@@ -118,7 +149,10 @@ def _navigation() -> list[dict[str, object]]:
         is_seen = permission is None or filters.may_somewhere(permission)
         if PREFIX + path in present and is_seen:
             own = PREFIX + path
-            is_current = request.path == own or (path != "/" and request.path.startswith(f"{own}/"))
+            roots = [own, *(PREFIX + other for other in _ALSO.get(path, ()))]
+            is_current = any(
+                request.path == root or (path != "/" and request.path.startswith(f"{root}/")) for root in roots
+            )
             entries.append({"title": title, "path": own, "is_current": is_current})
     return entries
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,9 +10,10 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, g, redirect, render_template, request
 
 from admin import gate
-from admin.api.current import access
+from admin.api.current import access, context
 from admin.api.scopes import Guarded, check_request
 from admin.console.forms import check_form
+from admin.core.live_subjects import Subject, Topic
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import invalid
 
@@ -25,6 +27,13 @@ View = TypeVar("View", bound=Callable[..., Any])
 class Page(Guarded):
     """One method of one path of the console."""
 
+    live: tuple[Topic, ...] = ()  #: what it shows, if it is kept up to date
+
+    def subject(self, path: Mapping[str, str]) -> Subject:
+        """What it shows where its path has these parts."""
+        execution = (path["project"], path["domain"], path["name"]) if Topic.EXECUTION in self.live else None
+        return Subject(self.live, execution)
+
 
 class Pages:
     """The pages of one noun."""
@@ -34,11 +43,20 @@ class Pages:
         self.all: list[Page] = []
 
     def add(
-        self, method: str, path: str, *, permission: str, shows_some: bool = False, own: str | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        permission: str,
+        also: str | None = None,
+        shows_some: bool = False,
+        own: str | None = None,
+        live: tuple[Topic, ...] = (),
     ) -> Callable[[View], View]:
         """Declare a page; its view gets the path's parts, and `form` where it is sent one, which is checked before.
 
-        The permission is never left out. `shows_some` and `own` are those of `Operations.add`.
+        The permission is never left out. `also`, `shows_some` and `own` are those of `Operations.add`. With `live` the
+        regions of the page that are marked with `data-live` are shown anew when any of that changes.
         """
 
         def register(view: View) -> View:
@@ -46,8 +64,10 @@ class Pages:
                 method=method,
                 path=PREFIX + path,
                 permission=check_requirement(permission),
+                also=None if also is None else check_requirement(also),
                 shows_some=shows_some,
                 own=own,
+                live=live,
                 is_open=permission == OPEN,
             )
             self.all.append(page)
@@ -73,6 +93,9 @@ def _handler(page: Page, view: Callable[..., Shown]) -> Callable[..., Response]:
             granted = access()
             if granted.is_restricted:
                 check_request(page, granted, path, request.args.to_dict(), None)
+        if page.live:
+            g.began = time.thread_time()
+            g.live_version = context().live_streams.version(page.subject(path))  # before what it is the version of
         shown = view(**arguments)
         return Response(shown, mimetype="text/html") if isinstance(shown, str) else shown
 

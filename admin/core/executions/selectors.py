@@ -60,6 +60,7 @@ FIELDS = {
             "backoff",
             "on_lost",
             "queue",  # that it was given when its settings were resolved
+            "image",  # of its job
             "native_id",
             "node",  # any of those that it runs on, or ran on last
         ),
@@ -139,6 +140,8 @@ GROUPS = {
     "origin_scope": "origin_scope",
     "limit_scope": "limit_scope",
     "queue": "queue",
+    "on_lost": "on_lost",
+    "image": "image",
     DAY: DAY,
 }
 
