@@ -8,16 +8,16 @@ from admin.core.executions.selectors import MOST_FILTER_LENGTH, filter_parts, qu
 from admin.core.names import camel
 from admin.core.problems import invalid
 
+_FLAGGED = (
+    *("phase", "reason", "cause", "cluster", "pool", "label", "workflow", "launch_plan", "version", "origin"),
+    *("origin_scope", "limit_scope", "created_by", "state"),
+)
 #: The selector fields of REST for which `rainbowctl get execution` has a flag of its own.
 _FLAGS = {
     "project": "-p",
     "domain": "-d",
     "created_after": "--since",
-    **{
-        name: f"--{camel(name)}"
-        for name in ("phase", "reason", "cause", "cluster", "pool", "label", "workflow", "launch_plan", "version")
-        + ("origin", "origin_scope", "limit_scope", "created_by", "state")
-    },
+    **{name: f"--{camel(name)}" for name in _FLAGGED},
 }
 #: How a field selector of rainbowctl writes the functions of filters.
 _SIGNS = {"eq": "=", "ne": "!=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "contains": " contains "}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from flask import Blueprint, Flask, Response, redirect, render_template, request
-from werkzeug.http import parse_cookie
+from werkzeug.sansio.http import parse_cookie
 
 from admin.api.operations import Operation
 from admin.console import (
@@ -94,7 +94,7 @@ class Console:
     def session(self, environ: WSGIEnvironment) -> str | None:
         """The id of the session that a request brings."""
         # As text: bytes that are no UTF-8 would be an error of the admin.
-        return parse_cookie(environ.get("HTTP_COOKIE")).get(SESSION_COOKIE)
+        return parse_cookie(environ.get("HTTP_COOKIE", "")).get(SESSION_COOKIE)
 
     def answer(self, error: RainbowError, request_id: str) -> Response:
         """What answers an error: the page for signing in, or one that says what REST says."""

@@ -23,7 +23,7 @@ from ctl.main import root
 from tests.support.apps import context_of, opened_app
 from tests.support.placing import API, DOMAIN, PROJECT, created, ok
 
-_MARKUP = '"><script>alert(1)</script><img src=x onerror=alert(2)>\'{{7*7}}'
+_MARKUP = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'{{7*7}}"
 _MOST_PAGES = 80
 #: What looking at pages may write: when a token was used, and what the index has read.
 _NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
@@ -32,11 +32,11 @@ _NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
 def hostile(app: Flask) -> FlaskClient:
     """An admin with markup in every value that may have it."""
     api = app.test_client()
-    job = {"command": ["echo", _MARKUP], "env": {"TEXT": _MARKUP}}
-    created(api, "marked", job=job, labels={"team": "ml"}, annotations={"note": _MARKUP}, claimed_by=_MARKUP[:60])
+    job = {"command": ["echo", _MARKUP], "environment": {"TEXT": _MARKUP}}
+    created(api, "marked", job=job, annotations={"values": {"note": _MARKUP}})
+    created(api, "waits", job={"command": ["true"]})
     pool = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "none"}}}}
     ok(api.put(f"{API}/project_attributes/{PROJECT}", json={**pool, "message": _MARKUP, "claimed_by": "ann"}))
-    created(api, "waits", job={"command": ["true"]})
     ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/waits", json={"cause": _MARKUP}))
     return api
 

@@ -35,9 +35,9 @@ from admin.store import (
     fleet_tables,
     registration_tables,
     retention,
-    sessions,
     revision_tables,
     row_changes,
+    sessions,
     user_tokens,
     users,
 )
