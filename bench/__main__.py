@@ -32,6 +32,7 @@ BENCHES = {
     "graphs": "bench.graphs",
     "namespaces": "bench.namespaces",
     "commands": "bench.commands",
+    "console": "bench.console",
     "peers": "bench.peers.measured",
 }
 #: The benches of `make bench-large`.

@@ -11,6 +11,7 @@ from bench import (
     ceilings,
     changes,
     commands,
+    console,
     creations,
     decisions,
     effective,
@@ -51,6 +52,7 @@ def judged(figures: Figures) -> list[Promise]:
         *_graphs(figures),
         *_namespaces(figures),
         *_commands(figures),
+        *_console(figures),
         *_growth(figures),
     ]
 
@@ -182,6 +184,19 @@ def _namespaces(figures: Figures) -> Iterator[Promise]:
 def _commands(figures: Figures) -> Iterator[Promise]:
     for what, limit in ((commands.HELP, 100), (commands.READ, 250)):
         yield _within(limit, figures.value(commands.NAME, what), what, figures)
+
+
+def _console(figures: Figures) -> Iterator[Promise]:
+    for database, name in _DATABASES.items():
+        for title in console.pages():
+            taken = figures.value(console.NAME, console.time_of(title), database)
+            yield _at_most(console.PROMISED_MS, taken, "ms", f"console, {title}, {name}")
+            size = figures.value(console.NAME, console.size_of(title), database)
+            yield _at_most(console.PROMISED_KB, size, "kB", f"console, {title}, compressed, {name}")
+        watched = figures.value(console.NAME, console.CREATIONS_WATCHED, database)
+        share = _quotient(watched, figures.value(console.NAME, console.CREATIONS, database))
+        pages = f"{console.OPEN_PAGES} live pages open"
+        yield _at_least(0.95, share, "×", f"creation with {pages} ÷ without, {name}")
 
 
 def _growth(figures: Figures) -> Iterator[Promise]:

@@ -324,7 +324,12 @@ CONFIGURATION = _section(
             }
         ),
         "audit": _section(fields={"file": Text()}),
-        "console": _section(fields={"sessionDuration": Age(default="12h")}),
+        "console": _section(
+            fields={
+                "sessionDuration": Age(default="12h"),
+                "liveStreams": Integer(minimum=0, maximum=10_000, default=256),
+            }
+        ),
         "roles": MapOf(
             key_pattern=names.DNS_LABEL,
             key_rule=names.DNS_LABEL_RULE,

@@ -148,6 +148,7 @@ def _build_settings(
         retention=Retention(**retention),
         retention_interval_seconds=float(parse_age(retention_interval)),
         console_session_seconds=float(parse_age(document["console"]["sessionDuration"])),
+        most_live_streams=document["console"]["liveStreams"],
         audit_file=document.get("audit", {}).get("file"),
         document=document,
         sources=sources,

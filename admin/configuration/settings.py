@@ -171,6 +171,7 @@ class Settings:
     retention: Retention
     retention_interval_seconds: float
     console_session_seconds: float  #: after which users of the console sign in again
+    most_live_streams: int  #: of open pages of the console, in each worker
     audit_file: str | None  #: gets a line for each audit event; `-` is standard output
     document: Mapping[str, Any]  #: the whole configuration as it is in force
     sources: Mapping[str, str]  #: where each value comes from that is no default, by its key

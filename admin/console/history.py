@@ -75,7 +75,7 @@ def _part(rows: list[Any], query: Mapping[str, str]) -> dict[str, Any]:
 def compare_revisions() -> str:
     """What differs between two revisions."""
     query = asked_query("from", "to", "start")
-    asked = {name: query[name] for name in ("from", "to") if name in query}
+    asked: dict[str, Any] = {name: value for name, value in query.items() if name != "start"}
     difference = ask("diff_revisions", asked) if asked else None
     return render(
         "history/compare.html",

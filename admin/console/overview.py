@@ -6,6 +6,7 @@ from typing import Any
 
 from admin.console.answers import ask_if_allowed, asked_query
 from admin.console.pages import Pages, render
+from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN
 
 pages = Pages("overview")
@@ -14,7 +15,7 @@ _FEW = 8
 _DAYS = 14
 
 
-@pages.add("GET", "/", permission=SIGNED_IN)
+@pages.add("GET", "/", permission=SIGNED_IN, live=(Topic.EXECUTIONS, Topic.SETTINGS, Topic.FLEET))
 def show_overview() -> str:
     """The first page."""
     asked_query()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flask import Blueprint, Response, g, redirect, render_template, request
 
-from admin.api.current import access
+from admin import gate
+from admin.api.current import access, context
 from admin.api.scopes import Guarded, check_request
-from admin.console.forms import NOTICE_COOKIE, check_form
+from admin.console.forms import check_form
+from admin.core.live_subjects import Subject, Topic
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import invalid
 
@@ -23,6 +26,13 @@ View = TypeVar("View", bound=Callable[..., Any])
 @dataclass(frozen=True, kw_only=True)
 class Page(Guarded):
     """One method of one path of the console."""
+
+    live: tuple[Topic, ...] = ()  #: what it shows, if it is kept up to date
+
+    def subject(self, path: Mapping[str, str]) -> Subject:
+        """What it shows where its path has these parts."""
+        execution = (path["project"], path["domain"], path["name"]) if Topic.EXECUTION in self.live else None
+        return Subject(self.live, execution)
 
 
 class Pages:
@@ -41,10 +51,12 @@ class Pages:
         also: str | None = None,
         shows_some: bool = False,
         own: str | None = None,
+        live: tuple[Topic, ...] = (),
     ) -> Callable[[View], View]:
         """Declare a page; its view gets the path's parts, and `form` where it is sent one, which is checked before.
 
-        The permission is never left out. `also`, `shows_some` and `own` are those of `Operations.add`.
+        The permission is never left out. `also`, `shows_some` and `own` are those of `Operations.add`. With `live` the
+        regions of the page that are marked with `data-live` are shown anew when any of that changes.
         """
 
         def register(view: View) -> View:
@@ -55,6 +67,7 @@ class Pages:
                 also=None if also is None else check_requirement(also),
                 shows_some=shows_some,
                 own=own,
+                live=live,
                 is_open=permission == OPEN,
             )
             self.all.append(page)
@@ -72,11 +85,17 @@ def _handler(page: Page, view: Callable[..., Shown]) -> Callable[..., Response]:
             if "\0" in value:  # no database can even be asked for it
                 raise invalid(name, "holds a character that no name has.")
         if page.method == "POST":
+            most = request.max_content_length or 0
+            request.max_content_length = min(most, gate.MOST_OPEN_BYTES) if page.is_open else most
+            request.max_form_memory_size = request.max_content_length
             arguments["form"] = check_form()
         if not page.is_open:
             granted = access()
             if granted.is_restricted:
                 check_request(page, granted, path, request.args.to_dict(), None)
+        if page.live:
+            g.began = time.thread_time()
+            g.live_version = context().live_streams.version(page.subject(path))  # before what it is the version of
         shown = view(**arguments)
         return Response(shown, mimetype="text/html") if isinstance(shown, str) else shown
 
@@ -93,8 +112,7 @@ def go_to(address: str, notice: str | None = None) -> Response:
     response = redirect(address, 303)
     assert isinstance(response, Response)
     if notice is not None:
-        g.notice = notice
-        response.set_cookie(NOTICE_COOKIE, notice, max_age=30, path=PREFIX, httponly=True, samesite="Lax")
+        g.notice = notice  # which its cookie gets with the other headers
     return response
 
 

@@ -13,11 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
 from granian._granian import RSGIProtocolClosed
 
 from admin.errors import BodyTimeout, BodyTruncated, Busy, Internal, InvalidRequest, RainbowError
+from admin.server.event_sinks import ServerSink
+from admin.services.live_streams import MAY_STAY_OPEN, OPENED
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -74,6 +77,7 @@ class Receiver:
                 self._receive(environ, protocol)
             else:
                 environ["wsgi.input"] = io.BytesIO()
+                environ[MAY_STAY_OPEN] = True
                 _Answer(protocol).send(self.application, environ)
         except BaseException:
             _log.exception("a request could not be received")
@@ -290,7 +294,12 @@ class _Answer:
         except Exception:
             _log.exception("a request could not be answered")
             chunks = application.refuse(environ, self, Internal())
-        self.finish(chunks)
+        opened = environ.pop(OPENED, None)
+        if opened is None or self._status != HTTPStatus.OK:
+            self.finish(chunks)
+        else:
+            protocol, self._protocol = self._protocol, None
+            opened(ServerSink(protocol.response_stream(self._status, self._headers)))
 
     def finish(self, chunks: Iterable[bytes]) -> None:
         """Send an answer; it is whole, so that a client who does not read it holds no thread."""

@@ -19,6 +19,7 @@ from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
 from admin.services.access import UNRESTRICTED, Access
 from admin.services.audit_queue import AuditQueue
+from admin.services.live_streams import LiveStreams
 from admin.services.preparations import CreationCache
 from admin.services.rates import RateLimiter
 from admin.services.rendering_cache import RenderingCache
@@ -61,6 +62,7 @@ class Context:
     tokens: TokenBackend
     rendering_cache: RenderingCache  #: of cluster resources
     clock: Callable[[], datetime]  #: the same for all admins of a database
+    live_streams: LiveStreams  #: of open pages of the console
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters
     creation_cache: CreationCache = field(default_factory=CreationCache)
@@ -100,5 +102,11 @@ class Context:
 
     def close(self) -> None:
         """Wake every request that waits and end the threads that serve them."""
-        for waiting in (self.revision_watcher, self.event_watcher, self.cluster_wakeups, self.token_uses):
+        for waiting in (
+            self.revision_watcher,
+            self.event_watcher,
+            self.cluster_wakeups,
+            self.token_uses,
+            self.live_streams,
+        ):
             waiting.close()

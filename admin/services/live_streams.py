@@ -1,0 +1,193 @@
+"""Live streams: open pages of the console, each of which is told when what it shows has changed.
+
+A stream holds a connection and no thread. One thread looks at the database once a second for all streams of a worker,
+and ends those whose callers may no longer see their pages. Pages that are told ask again for themselves, which costs
+processor time: what pages take so is measured, and pages are told only as fast as leaves most of a worker to others,
+those first that were told longest ago.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Protocol
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.core.live_subjects import Subject
+from admin.errors import RainbowError
+from admin.store.database import Database
+from admin.store.live_versions import versions
+
+#: Where the environ of a request says that its answer may stay open.
+MAY_STAY_OPEN = "rainbow.may_stay_open"
+#: Where the application leaves what is to be called with the sink of an answer that stays open.
+OPENED = "rainbow.opened"
+
+#: How soon a page comes back that lost its stream, and one for which there was none.
+RETRY_SECONDS, POLL_SECONDS = 2, 15
+
+_LOOK_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 5.0
+#: How often a stream's caller is admitted again.
+_CHECK_SECONDS = 3.0
+#: What part of a processor the pages that were told may take, and how much of it may be saved up, in seconds.
+_SHARE, _MOST_SAVED = 0.02, 0.5
+#: What a page is taken to cost before one was measured, and how much each measurement counts, in seconds.
+_FIRST_COST, _WEIGHT = 0.03, 0.2
+
+_log = logging.getLogger("rainbow.live")
+
+
+class Sink(Protocol):
+    """A client's open answer."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client was still there when something was sent last."""
+
+    def send(self, text: str) -> None:
+        """Send something, or find that the client is gone."""
+
+    def close(self) -> None:
+        """End the answer after what was sent."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Stream:
+    """An open page."""
+
+    subject: Subject
+    version: str  #: what its client has seen
+    admit: Callable[[], None]  #: RainbowError where the caller may no longer see the page
+    sink: Sink
+    told_at: float = 0.0
+    sent_at: float = 0.0
+    checked_at: float = 0.0
+
+
+def message(event: str, version: str, retry_seconds: int | None = None) -> str:
+    """An event as it is sent; its id comes back when the client connects again."""
+    retry = "" if retry_seconds is None else f"retry: {retry_seconds * 1000}\n"
+    return f"{retry}id: {version}\nevent: {event}\ndata: {version}\n\n"
+
+
+class LiveStreams:
+    """The streams of one worker, of which there are at most so many."""
+
+    def __init__(self, database: Database, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._most = most
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._streams: dict[Stream, None] = {}
+        self._thread: threading.Thread | None = None
+        self._is_closing = threading.Event()
+        self._cost = _FIRST_COST
+        self._saved = _MOST_SAVED
+        self._saved_at = clock()
+
+    @property
+    def open_streams(self) -> int:
+        """How many there are."""
+        return len(self._streams)
+
+    def version(self, subject: Subject) -> str:
+        """The version of what a page shows, read now."""
+        with self._database.reading() as connection:
+            return versions(connection, [subject])[subject]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another stream may be opened."""
+        return len(self._streams) < self._most and not self._is_closing.is_set()
+
+    def open(self, stream: Stream) -> None:
+        """Begin to serve a stream; where there is no place for it, its client is told to come back later."""
+        stream.sent_at = stream.checked_at = self._clock()
+        with self._lock:
+            is_taken = self.has_room
+            if is_taken:
+                self._streams[stream] = None
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._serve, name="live", daemon=True)
+                    self._thread.start()
+        event, seconds = ("live", RETRY_SECONDS) if is_taken else ("full", POLL_SECONDS)
+        stream.sink.send(message(event, stream.version, seconds))
+        if not is_taken:
+            stream.sink.close()
+
+    def note_cost(self, seconds: float) -> None:
+        """Note what it cost to show a page anew."""
+        self._cost += _WEIGHT * (seconds - self._cost)
+
+    def close(self) -> None:
+        """End all streams; their clients come back to another worker, or to the next admin."""
+        with self._lock:
+            self._is_closing.set()
+            streams, self._streams = self._streams, {}
+            thread = self._thread
+        for stream in streams:
+            stream.sink.close()
+        if thread is not None:
+            thread.join(timeout=5)  # it may hold a connection, which should be given back
+
+    def _serve(self) -> None:
+        while not self._is_closing.wait(_LOOK_SECONDS):
+            try:
+                self._look()
+            except Exception:
+                _log.exception("live pages could not be told of changes")
+            with self._lock:
+                if not self._streams:
+                    self._thread = None
+                    return
+
+    def _look(self) -> None:
+        """Drop the streams that are over, and tell others what has changed."""
+        now = self._clock()
+        for stream in list(self._streams):
+            if not stream.sink.is_open or not self._is_admitted(stream, now):
+                with self._lock:
+                    self._streams.pop(stream, None)
+        streams = list(self._streams)
+        try:
+            with self._database.reading() as connection:
+                current = versions(connection, (stream.subject for stream in streams))
+        except SQLAlchemyError:
+            current = {}  # the database may be back at the next look
+        changed = [stream for stream in streams if current.get(stream.subject, stream.version) != stream.version]
+        self._saved = min(_MOST_SAVED, self._saved + _SHARE * (now - self._saved_at))
+        self._saved_at = now
+        for stream in sorted(changed, key=lambda stream: stream.told_at):
+            if self._saved <= 0:
+                break
+            self._saved -= self._cost
+            stream.version = current[stream.subject]
+            stream.told_at = stream.sent_at = now
+            stream.sink.send(message("changed", stream.version))
+        for stream in streams:
+            if now >= stream.sent_at + _HEARTBEAT_SECONDS:
+                stream.sent_at = now
+                stream.sink.send(": still here\n\n")
+
+    def _is_admitted(self, stream: Stream, now: float) -> bool:
+        """Whether a stream's caller may still see the page; where not, the stream is told so and ended."""
+        if now < stream.checked_at + _CHECK_SECONDS:
+            return True
+        stream.checked_at = now
+        try:
+            stream.admit()
+        except SQLAlchemyError:
+            return True  # which says nothing of the caller
+        except RainbowError as refused:
+            if refused.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                return True
+            stream.sink.send(message("end", stream.version))
+            stream.sink.close()
+            return False
+        return True
