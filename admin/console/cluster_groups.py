@@ -54,7 +54,7 @@ def list_labels() -> str:
 def show_pool(name: str) -> str:
     """One pool, with what was placed by it."""
     query = asked_query("after", "before", "token")
-    window = {key: query[key] for key in ("after", "before") if key in query}
+    window: dict[str, Any] = {key: query[key] for key in ("after", "before") if key in query}
     shares = ask("get_pool_shares", window, path={"name": name})
     options = [word for key, flag in (("after", "--since"), ("before", "--until")) for word in (flag, query.get(key))]
     since = [word for word in options if word] if window else []

@@ -55,7 +55,7 @@ def _uploaded() -> str | None:
     if file is None or not file.filename:
         return None
     try:
-        return file.read().decode("utf-8-sig")
+        return str(file.read(), "utf-8-sig")
     except UnicodeDecodeError as error:
         raise invalid(FIELD, "are not text in UTF-8: choose a file of YAML or JSON.") from error
 
