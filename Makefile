@@ -16,7 +16,7 @@ RUN_PORT := 8088
 # Faults, races and hostile input take half as long as all other tests together, and have a target of their own.
 TESTS := tests/unit tests/integration tests/acceptance tests/console
 
-.PHONY: help setup run test pytest test-robustness test-kubernetes test-large check facts docs screenshots bench bench-large clean
+.PHONY: help setup run test pytest test-robustness test-kubernetes test-flux test-large check facts docs bench bench-large clean screenshots
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -53,12 +53,14 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/codespell
 
 # Tests start many processes, which need not compile again; and many of them wait, so that four keep two cores busy.
-test test-robustness test-kubernetes test-large: export PYTHONDONTWRITEBYTECODE :=
+test test-robustness test-kubernetes test-flux test-large: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, and check beside them
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
+# On a new checkout one process compiles the tests while mypy has the other core: four would compile each of them anew.
 pytest: $(INSTALLED_DEV)
+	@[ -d .hypothesis/constants ] || $(BIN)/pytest --quiet --collect-only >/dev/null || true
 	$(BIN)/pytest -n 4 --dist worksteal $(TESTS)
 
 test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, generated and hostile input
@@ -69,6 +71,9 @@ test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run 
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-server >/dev/null
 	@[ "$$(id -u)" != 0 ] || tests/kubernetes/fetch-node >/dev/null
 	$(BIN)/pytest tests/kubernetes
+
+test-flux: $(INSTALLED_DEV) ## Run the tests of the Flux engine, where flux is on the PATH
+	$(BIN)/pytest tests/flux
 
 test-large: $(INSTALLED_DEV) ## Run the tests that the others run reduced at their full size
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers

@@ -237,12 +237,15 @@ def check_declared(app: Flask) -> None:
     """Refuse to start with a route that is no operation, since nothing says which permission it needs."""
     declared = {(operation.method, operation.path) for operation in [*all_operations(), *all_pages()]}
     for rule in app.url_map.iter_rules():
-        is_page = any(f"{rule.rule}/".startswith(f"{folder}/") for folder in FOLDERS)
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
-            if not is_page and (method, rule.rule) not in declared:
+            if (method, rule.rule) not in declared and not _is_page(rule.rule):
                 raise RuntimeError(
                     f"{method} {rule.rule} declares no permission: add it with Operations.add or Pages.add."
                 )
+
+
+def _is_page(path: str) -> bool:
+    return any(f"{path}/".startswith(f"{folder}/") for folder in FOLDERS)
 
 
 def all_operations() -> list[Operation]:

@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from admin.core.changes import ANONYMOUS
@@ -396,6 +397,7 @@ def _is_among(patterns: Mapping[str, re.Pattern[str]], method: str, path: str) -
     return pattern is not None and pattern.fullmatch(path) is not None
 
 
+@cache
 def _pattern(path: str) -> str:
     """A path as an expression; a slash at its end makes no difference."""
     pattern, end = "", 0

@@ -51,6 +51,8 @@ _ANSWER_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 30.0
 #: Bytes of logs, and of events, in one sync: together less than proxies accept; halved when one refuses it.
 _MOST_BYTES, _LEAST_BYTES = 384 * 1024, 16 * 1024
+#: How often the engine is asked for jobs of dead agents, and how long after the first answer of the admin.
+_ORPHANS_SECONDS = 10.0
 #: The least time between two reports.
 _REPORT_SECONDS = 0.03
 #: The least time between two times that the position is stored.
@@ -119,6 +121,7 @@ class Agent:
         self._describer = Describer(config.cluster, self._engine, client, clock=clock, run=run_call)
         self._namespaces = self._keeper(engine, client, run_call)
         self._bids = Bids(self._engine, config.state_directory / "jobs", clock)
+        self._orphans_at: float | None = None
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
         self._stop_at: float | None = None
@@ -153,6 +156,7 @@ class Agent:
             self._start_calls(once=once)
             if self.synced_at is not None and not self.is_replaced:
                 self._describer.step()
+                self._claim_orphans()
                 if self._namespaces is not None:
                     self._namespaces.step()
             if self._may_end(once=once):
@@ -169,6 +173,15 @@ class Agent:
             )
             log.warning(f"{text}, {rest}", self.work.intents.guarded, self.guard.longest_silence_seconds)
         return 1 if self.problem else 0
+
+    def _claim_orphans(self) -> None:
+        """Look now and then for what a dead agent left, once the admin has asked about what it knows of."""
+        assert self.synced_at is not None
+        if self._orphans_at is None:
+            self._orphans_at = self.clock.steady() + _ORPHANS_SECONDS
+        elif self.clock.steady() >= self._orphans_at and not (self.work.is_stopping or self._is_older_admin):
+            self._orphans_at = self.clock.steady() + _ORPHANS_SECONDS
+            self.work.claim_orphans()
 
     def _pause(self) -> float:
         """How long to wait for an answer before the next round."""

@@ -79,6 +79,11 @@ def _config(file: str | None, **options: Any) -> Config:
         _fail(str(error))
 
 
+_heartbeat_option = click.option(
+    "--heartbeat", metavar="FILE", help="A file to touch every few seconds, for a probe that looks at its time."
+)
+
+
 @main.command(
     epilog="""
 \b
@@ -91,7 +96,7 @@ Examples:
 The configuration file, each key with an example:
   endpoint: https://rainbow.example.org    URL of the admin
   cluster: alpha                           the name this cluster registered with
-  engine: local                            kubernetes, local, slurm, or one that an installed package provides
+  engine: local                            flux, kubernetes, local, slurm, or one of an installed package
   engineOptions: {ignoreImage: true}       options of the engine; unknown ones are refused
   stateDirectory: /var/lib/rainbow-agent   used by one agent only, on a disk that survives a reboot
   tokenFile: /etc/rainbow/alpha.token      written by `rainbow-agent register`
@@ -121,6 +126,11 @@ Options of the engine kubernetes, the most used of them (all are in docs/engines
   queues: {gold: {priorityClass: gold}}     what the queue of an execution means here
 
 \b
+Options of the engine flux (all are in docs/engines/flux.md):
+  uri                          of the instance, instead of FLUX_URI and the system's
+  attributes: {bank: physics}  more of attributes.system of every jobspec
+
+\b
 Under systemd set KillMode=process, so that jobs of the engine local survive a restart of the agent.
 
 \b
@@ -132,7 +142,7 @@ cluster; 2 for a wrong command line.
 @click.option(
     "--engine",
     metavar="NAME",
-    help="Engine: kubernetes, local, slurm, or one that an installed package provides.",
+    help="Engine: flux, kubernetes, local, slurm, or one that an installed package provides.",
 )
 @click.option(
     *("--run-as", "runAs"), envvar="RAINBOW_RUN_AS", metavar="USER", help="User that jobs run as; see docs/agents.md."
@@ -145,8 +155,11 @@ cluster; 2 for a wrong command line.
     help="Serve the cluster in place of another agent, even one that is not silent.",
 )
 @click.option("--drain", is_flag=True, help="On SIGTERM or SIGINT wait for running executions instead of leaving them.")
+@_heartbeat_option
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings and errors only.")
-def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool, **options: Any) -> None:
+def run(
+    file: str | None, once: bool, take_over: bool, drain: bool, heartbeat: str | None, quiet: bool, **options: Any
+) -> None:
     """Lease executions, run them, and report them.
 
     The agent can be killed and started again at any time: its leases are stored on disk, and native jobs are found
@@ -168,8 +181,10 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     """
     import signal
 
+    from agent.clocks import SYSTEM_CLOCK
     from agent.crashes import check_crash_variable
     from agent.engines.users import hide_process
+    from agent.heartbeat import Heartbeat
     from agent.loop import Agent
     from agent.state_directory import StateDirectory, StateError
     from agent.status import StatusLine, log_to
@@ -199,7 +214,13 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
         agent = Agent(config, engine, state, client, take_over=take_over)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop(drain=drain))
-        status = agent.run(once=once, watch=line.update)
+        beating = Heartbeat(heartbeat, SYSTEM_CLOCK)
+
+        def watch(agent: Agent) -> None:
+            line.update(agent)
+            beating.beat()
+
+        status = agent.run(once=once, watch=watch)
     finally:
         line.clear()
         state.close()
@@ -218,7 +239,8 @@ Examples:
 @click.option(
     *("-c", "--config", "file"), envvar="RAINBOW_AGENT_CONFIG", metavar="FILE", help="The agent's configuration file."
 )
-def janitor(file: str | None, cluster: str | None) -> None:
+@_heartbeat_option
+def janitor(file: str | None, cluster: str | None, heartbeat: str | None) -> None:
     """End the Jobs of a Kubernetes cluster whose agent is gone.
 
     Executions of on_lost: fail or retry must end when their lease is over, agent or no agent. Their agent renews a
@@ -230,7 +252,9 @@ def janitor(file: str | None, cluster: str | None) -> None:
     import signal
     import threading
 
+    from agent.clocks import SYSTEM_CLOCK
     from agent.engines.base import EngineError
+    from agent.heartbeat import Heartbeat
     from agent.status import StatusLine, log_to
 
     config = _config(file, cluster=cluster)
@@ -241,7 +265,8 @@ def janitor(file: str | None, cluster: str | None) -> None:
     try:
         from agent.engines.kubernetes.janitor import Janitor
 
-        Janitor({"cluster": config.cluster, **config.engine_options}).run(is_over.is_set)
+        beating = Heartbeat(heartbeat, SYSTEM_CLOCK)
+        Janitor({"cluster": config.cluster, **config.engine_options}).run(is_over.is_set, beating.beat)
     except ImportError as error:
         _fail(f"the janitor needs the extra kubernetes (pip install 'rainbow[kubernetes]'): {error}")
     except EngineError as error:
@@ -266,8 +291,8 @@ def _engine(config: Config, directory: Path) -> Engine:
     options = {**config.engine_options, **({"runAs": config.run_as} if config.run_as else {})}
     try:
         factory = find_engine(config.engine)
-        if "cluster" in getattr(factory, "defaults", ()):
-            options = {"cluster": config.cluster, **options}
+        own = {"cluster": config.cluster, "endpoint": config.endpoint}
+        options = {**{name: own[name] for name in own if name in getattr(factory, "defaults", ())}, **options}
         return factory(options, directory)
     except EngineError as error:
         _fail(str(error))

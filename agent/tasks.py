@@ -43,12 +43,19 @@ def build_task(
         job=job,
         directory=jobs / key,
         queue=lease.get("queue") or "",
+        priority=_priority(lease),
         environment={**(job.get("environment") or {}), **_variables(lease, key, cluster)},
         time_limit_seconds=lease.get("time_limit_seconds"),
         lease_seconds=lease_seconds,
         config=lease.get("config") or {},
         labels=job.get("labels") or {},
     )
+
+
+def _priority(lease: Mapping[str, Any]) -> float:
+    """The field `priority` of the declared kind of that name, where it is a number; that of other kinds is none."""
+    priority = ((lease.get("attributes") or {}).get("WORKFLOW_PRIORITY") or {}).get("priority")
+    return priority if isinstance(priority, int | float) else 0
 
 
 def _variables(lease: Mapping[str, Any], key: str, cluster: str) -> dict[str, str]:

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +33,7 @@ from agent.engines.base import (
     Handle,
     NativePhase,
     NativeState,
+    OrphanEngine,
     Task,
     bid_of,
 )
@@ -49,6 +50,8 @@ RUNNING = NativeState(NativePhase.RUNNING, started_at=_TIME, nodes=("n1",))
 SUCCEEDED = NativeState(NativePhase.SUCCEEDED, exit_code=0, started_at=_TIME, finished_at=_TIME, nodes=("n1",))
 FAILED = replace(SUCCEEDED, phase=NativePhase.FAILED, exit_code=1)
 ABORTED = replace(SUCCEEDED, phase=NativePhase.ABORTED, exit_code=None)
+TIMED_OUT = replace(ABORTED, phase=NativePhase.TIMED_OUT, reason="TIME_LIMIT")
+OUT_OF_MEMORY = replace(ABORTED, phase=NativePhase.FAILED, reason="OUT_OF_MEMORY")
 ABORTED_IN_QUEUE = NativeState(NativePhase.ABORTED)
 UNKNOWN = NativeState(NativePhase.UNKNOWN)
 
@@ -253,8 +256,29 @@ CHECKED_PROGRAMS = {
     "touch": Program(states=(QUEUED, SUCCEEDED), files={"result": b""}),
     "false": Program(states=(QUEUED, FAILED)),
     "sleep": Program(states=(QUEUED, RUNNING)),
+    "sh": Program(states=(QUEUED, RUNNING, OUT_OF_MEMORY)),
+    "tail": Program(states=(QUEUED, RUNNING, TIMED_OUT)),
 }
 
+#: What `check_engine` checks, in this order.
+CHECKS = (
+    "description",  # name, version and optional attributes
+    "capacity",  # what is free is part of what there is
+    "bids",  # a bid submits nothing
+    "unknown",  # a job that was never submitted
+    "success",  # a job that ends well, its times, its log and its look-up
+    "outputs",  # output files
+    "failure",  # an exit code
+    "cancel",  # a job that is ended, twice
+    "time_limit",  # a job that runs too long: TIMED_OUT
+    "memory",  # a job above its memory limit: FAILED with the reason OUT_OF_MEMORY
+    "crash",  # an agent that is gone after each step: before submit, after it, while it runs, after the end
+    "orphans",  # what a dead agent left, of an engine that has `orphans`
+    "leases",  # a job whose lease is over, of an engine that guards leases
+)
+
+#: The execution that the jobs of `check_engine` are of.
+_EXECUTION = {"project": "flytesnacks", "domain": "development", "name": "check"}
 _RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage", "nodes", "executions")
 
 
@@ -263,27 +287,24 @@ def check_engine(
     directory: Path,
     *,
     restarted: Engine | None = None,
-    prefix: str = "rb-check",
+    prefix: str = "rb-c0ffee",
     seconds: float = 120.0,
     clock: Clock = SYSTEM_CLOCK,
+    checks: Collection[str] = CHECKS,
 ) -> None:
     """Exercise an engine as the agent does; AssertionError with a sentence for the first promise that it breaks.
 
-    The engine runs `echo`, `touch`, `false` and `sleep` in jobs whose keys start with `prefix`, and may take so many
-    seconds for each. `directory` is the directory that the engine was built with. `restarted` is a second engine of the
-    same back end, in the place of an agent that was started again; without it the first engine is used.
+    The engine runs `echo`, `touch`, `false`, `sleep`, `sh` and `tail` in jobs whose keys start with `prefix`, and may
+    take so many seconds for each. `directory` is the directory that the engine was built with. `restarted` is a second
+    engine of the same back end, in the place of an agent that was started again; without it the first engine is used.
+    `checks` are those of CHECKS that the back end can keep: one without a limit of memory leaves out `memory`.
     """
+    if unknown := sorted(set(checks) - set(CHECKS)):
+        raise ValueError(f"checks: there is no '{unknown[0]}'; there are {', '.join(CHECKS)}")
     check = _Check(engine, restarted or engine, directory, prefix, seconds, clock)
-    check.description()
-    check.capacity()
-    check.bids()
-    check.unknown_jobs()
-    check.success()
-    check.output_files()
-    check.failure()
-    check.cancel()
-    if getattr(engine, "guards_leases", False):
-        check.leases()
+    for name in CHECKS:
+        if name in checks:
+            getattr(check, name)()
 
 
 @dataclass(frozen=True)
@@ -325,7 +346,7 @@ class _Check:
         assert bid.answer == "yes" or bid.reason, f"bid() says {bid.answer} without a reason"
         assert self.engine.find(task.key) is None, "bid() has submitted the task that it was asked about"
 
-    def unknown_jobs(self) -> None:
+    def unknown(self) -> None:
         key = self._key("unknown")
         assert self.engine.find(key) is None, f"find() returns a job of the key {key}, which was never submitted"
         handle = Handle(key, "999999999")
@@ -362,8 +383,8 @@ class _Check:
         assert after == state, "cancel() changes the state of a job that has ended"
         self.engine.forget(handle)
 
-    def output_files(self) -> None:
-        handle = self._submit("touch", "touch", "result", outputs=("result", "absent"))
+    def outputs(self) -> None:
+        handle = self._submit("touch", "touch", "result", outputs=["result", "absent"])
         self._wait(handle, lambda state: state.phase.finished)
         output = self.engine.read_output(handle, "result", 10)
         assert output == (b"", 0, False), f"read_output() of an empty file returns {output}"
@@ -391,7 +412,62 @@ class _Check:
         assert state.phase is NativePhase.ABORTED, f"`sleep 600` was cancelled, and ended {_describe(state)}"
         self.engine.forget(handle)
 
+    def time_limit(self) -> None:
+        handle = self._submit("time-limit", "tail", "-f", "/dev/null", time_limit_seconds=1.0)
+        state = self._wait(handle, lambda state: state.phase.finished)
+        assert state.phase is NativePhase.TIMED_OUT, f"a job that ran longer than its limit ended {_describe(state)}"
+        self.engine.forget(handle)
+
+    def memory(self) -> None:
+        script = "head -c 268435456 /dev/zero | tail -c 268435456 > /dev/null"
+        resources = {"requests": {"memory": "64Mi"}, "limits": {"memory": "64Mi"}}
+        handle = self._submit("memory", "sh", "-c", script, resources=resources)
+        state = self._wait(handle, lambda state: state.phase.finished)
+        is_told = (state.phase, state.reason) == (NativePhase.FAILED, "OUT_OF_MEMORY")
+        assert is_told, f"a job above its memory limit ended {_describe(state)}, not FAILED OUT_OF_MEMORY"
+        self.engine.forget(handle)
+
+    def crash(self) -> None:
+        task = self._task("crash", "echo", "hello")
+        assert self.restarted.find(task.key) is None, "find() returns a job that an agent had only meant to submit"
+        handle = self._submit("crash", "echo", "hello")
+        state = self._wait(handle, lambda state: state.phase.finished, self.restarted)
+        assert state.phase is NativePhase.SUCCEEDED, f"after a restart `echo hello` ended {_describe(state)}"
+        logs = self.restarted.logs(handle, "stdout", 0, 100)
+        assert logs == b"hello\n", f"after a restart logs() of `echo hello` are {logs!r}"
+        first = self._wait(handle, lambda state: state.phase.finished)
+        assert (first.phase, first.exit_code) == (state.phase, state.exit_code), (
+            f"a job ended {_describe(first)}, and after a restart {_describe(state)}"
+        )
+        self.restarted.forget(handle)
+        handle = self._submit("crash-running", "sleep", "600")
+        self._wait(handle, lambda state: state.phase is NativePhase.RUNNING)
+        state = self._wait(handle, lambda state: state.phase is not NativePhase.QUEUED, self.restarted)
+        assert state.phase is NativePhase.RUNNING, f"after a restart `sleep 600` is {_describe(state)}"
+        self.restarted.cancel(handle)
+        state = self._wait(handle, lambda state: state.phase.finished, self.restarted)
+        assert state.phase is NativePhase.ABORTED, f"cancelled after a restart, `sleep 600` ended {_describe(state)}"
+        self.restarted.forget(handle)
+
+    def orphans(self) -> None:
+        if not hasattr(self.engine, "orphans"):
+            return
+        engine = cast(OrphanEngine, self.restarted)
+        handle = self._submit("orphan", "echo", "hello")
+        self._wait(handle, lambda state: state.phase.finished)
+        found = {orphan.handle.key: orphan for orphan in engine.orphans(())}.get(handle.key)
+        assert found is not None, f"orphans() leaves out {handle.key}"
+        told = (dict(found.id), found.attempt, found.handle)
+        assert told == (_EXECUTION, 1, handle), f"orphans() tells {told} of a job of {_EXECUTION}"
+        known = [orphan.handle.key for orphan in engine.orphans([handle.key])]
+        assert handle.key not in known, "orphans() has a job whose key is known"
+        engine.forget(handle)
+        left = [orphan.handle.key for orphan in engine.orphans(())]
+        assert handle.key not in left, "orphans() has a job that was forgotten"
+
     def leases(self) -> None:
+        if not getattr(self.engine, "guards_leases", False):
+            return
         engine = cast(GuardingEngine, self.engine)
         handle = self._submit("never-renewed", "sleep", "600", lease_seconds=1.0)
         self._assert_lease_over(handle)
@@ -409,11 +485,9 @@ class _Check:
         assert is_ended, f"a job whose lease was over ended {_describe(state)}, not {CLUSTER_LOST}"
         self.engine.forget(handle)
 
-    def _submit(
-        self, name: str, *command: str, lease_seconds: float | None = None, outputs: Sequence[str] = ()
-    ) -> Handle:
+    def _submit(self, name: str, *command: str, **fields: Any) -> Handle:
         """Submit a job as the agent does, and look it up as a restarted agent would."""
-        task = self._task(name, *command, lease_seconds=lease_seconds, outputs=outputs)
+        task = self._task(name, *command, **fields)
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         assert self.engine.find(task.key) is None, f"find() returns a job of the key {task.key} before it was submitted"
         handle = self.engine.submit(task)
@@ -423,19 +497,35 @@ class _Check:
         assert other == handle, f"find() returns {other} for a job that was submitted as {handle}"
         return handle
 
-    def _wait(self, handle: Handle, is_reached: Callable[[NativeState], bool]) -> NativeState:
+    def _wait(
+        self, handle: Handle, is_reached: Callable[[NativeState], bool], engine: Engine | None = None
+    ) -> NativeState:
         deadline = self.clock.steady() + self.seconds
         while True:
-            state = self.engine.states([handle]).get(handle.key)
+            state = (engine or self.engine).states([handle]).get(handle.key)
             if state is not None and is_reached(state):
                 return state
             assert self.clock.steady() < deadline, f"{handle.key} is {state} after {self.seconds:g} s"
             self.clock.sleep(0.05)
 
-    def _task(self, name: str, *command: str, lease_seconds: float | None = None, outputs: Sequence[str] = ()) -> Task:
+    def _task(
+        self,
+        name: str,
+        *command: str,
+        lease_seconds: float | None = None,
+        time_limit_seconds: float | None = None,
+        **job: Any,
+    ) -> Task:
         key = self._key(name)
-        job = {"command": list(command), **({"outputs": list(outputs)} if outputs else {})}
-        return Task(key=key, job=job, directory=self.directory / key, lease_seconds=lease_seconds)
+        named = {"PROJECT": _EXECUTION["project"], "DOMAIN": _EXECUTION["domain"], "EXECUTION": _EXECUTION["name"]}
+        return Task(
+            key=key,
+            job={"command": list(command), **job},
+            directory=self.directory / key,
+            environment={f"RAINBOW_{part}": value for part, value in {**named, "ATTEMPT": "1"}.items()},
+            time_limit_seconds=time_limit_seconds,
+            lease_seconds=lease_seconds,
+        )
 
     def _key(self, name: str) -> str:
         return f"{self.prefix}-{name}-1"

@@ -33,6 +33,8 @@ _OVERTIME_SECONDS = 30.0
 _DRAINING = "Its cluster drains, and it had not started."
 #: Why the agent hands back what it handed back before, or never submitted, when a restored admin has it again.
 _WAS_OVER = "It was over here before, without a job: another attempt can start."
+#: How many jobs of dead agents are held at once.
+_MOST_ORPHANS = 100
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
 
@@ -329,6 +331,14 @@ class Work:
                 continue
             message = "Neither the agent nor its engine has a record of it."
             self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
+
+    def claim_orphans(self) -> None:
+        """Hold what a dead agent left in the engine: the admin then says whether it goes on or is ended."""
+        with contextlib.suppress(EngineUnavailable, OSError):
+            for orphan in self.engine.orphans(self.intents.keys())[:_MOST_ORPHANS]:
+                reference = {"id": dict(orphan.id), "attempt": orphan.attempt, "uid": orphan.uid}
+                if orphan.handle.key not in self.outbox.standalone:
+                    self._adopt(reference, orphan.handle.native_id)
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
         reported = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}

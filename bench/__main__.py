@@ -30,6 +30,7 @@ BENCHES = {
     "tokens": "bench.tokens",
     "decisions": "bench.decisions",
     "graphs": "bench.graphs",
+    "namespaces": "bench.namespaces",
     "commands": "bench.commands",
     "console": "bench.console",
     "peers": "bench.peers.measured",

@@ -209,7 +209,12 @@ class _Requests:
         body = ""
         if call.body:
             body = call.ends[0] + ",".join(self._fill(call.body) for _ in range(call.times)) + call.ends[1]
-        headers = {"Host": "bench", "Content-Type": "application/json", "Content-Length": len(body), **call.headers}
+        headers = {
+            "Host": f"127.0.0.1:{call.port}",
+            "Content-Type": "application/json",
+            "Content-Length": len(body),
+            **call.headers,
+        }
         head = "".join(f"{name}: {self._fill(str(value))}\r\n" for name, value in headers.items())
         return f"{call.method} {self._fill(call.path)} HTTP/1.1\r\n{head}\r\n{body}".encode()
 

@@ -17,6 +17,7 @@ from bench import (
     effective,
     graphs,
     leases,
+    namespaces,
     questions,
     tokens,
     users,
@@ -49,6 +50,7 @@ def judged(figures: Figures) -> list[Promise]:
         *_answers(figures),
         *_decisions(figures),
         *_graphs(figures),
+        *_namespaces(figures),
         *_commands(figures),
         *_console(figures),
         *_growth(figures),
@@ -169,6 +171,14 @@ def _graphs(figures: Figures) -> Iterator[Promise]:
         yield _within(10, figures.value(graphs.NAME, what), what, figures)
     for what, limit in ((graphs.EQUAL, 5), (graphs.DIFFERENT, 10)):
         yield _within(limit, figures.value(graphs.NAME, what), what, figures)
+
+
+def _namespaces(figures: Figures) -> Iterator[Promise]:
+    for database, name in _DATABASES.items():
+        for what in (namespaces.RENDER, namespaces.FETCH, namespaces.DOMAIN):
+            yield _at_most(5000, figures.value(namespaces.NAME, what, database), "ms", f"{what}, {name}")
+        for what in (namespaces.ONE, namespaces.DIFFER):
+            yield _at_most(1000, figures.value(namespaces.NAME, what, database), "ms", f"{what}, {name}")
 
 
 def _commands(figures: Figures) -> Iterator[Promise]:

@@ -98,6 +98,7 @@ _READ = {
     "executions that waited for longer than any": "executions?limit=100&filters=gt(waited,1000d)",
     "executions by project and cluster": "execution_counts?by=project,cluster",
     "executions by reason": "execution_counts?by=reason",
+    "those that wait, by pool and user": "execution_counts?phase=QUEUED&by=pool,user",
     "executions by a label": f"execution_counts?by={LABEL}",
     "executions by who ended them": "execution_counts?by=aborted-by",
     "executions by the scope that placed them": "execution_counts?by=origin-scope",
@@ -105,9 +106,11 @@ _READ = {
     # The fleet.
     "one cluster": "clusters/cluster-1",
     "clusters, first page": "clusters?limit=1000",
+    "what differs between two clusters": "clusters/cluster-1/comparison?other=cluster-2",
     "events of a cluster": "clusters/cluster-1/events",
     "shares of a pool": f"pools/{POOL}/shares",
     "shares of a pool with every cluster": "pools/training/shares",
+    "shares of a pool by user": f"pools/{POOL}/shares?by=user",
     # History.
     "history, first page": "timeline?limit=20",
     "history of a pool": f"timeline?limit=20&resource_type=pool&name={POOL}",
@@ -118,6 +121,8 @@ _READ = {
     "history of an author": f"timeline?limit=20&actor={stock.RARE_AUTHOR}",
     "history of an author who made nothing": "timeline?limit=20&actor=nobody",
     "history of the last day": "timeline?limit=20&after=24h",
+    "history with creations and ends": "timeline?limit=20&executions=true&creations=true",
+    "creations of a user who made none": "timeline?limit=20&source=creation&actor=nobody",
     "history before a time": "timeline?limit=20&before=2025-01-02",
     "one revision": "revisions/1000",
     # Definitions and rights.

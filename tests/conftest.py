@@ -29,6 +29,7 @@ from tests.support.redis import RunningRedis, redis_server, running_redis
 from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
 
 use_memory_for_files()
+gc.disable()  # until everything is loaded: none of it is garbage
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background jobs; every program would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 #: Examples of a property, unless it says how many it needs.
@@ -55,6 +56,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 class Scale:

@@ -49,7 +49,7 @@ def _store(
     name: str, query: Fields, body: bytes, changed_revision: int | None = None, current: bytes | None = None
 ) -> DescriptionWrittenAnswer:
     sent = read_sent(body, current, context().settings.max_vertices)
-    write = _write(query, load(AuthorshipFields(), sent.others), changed_revision)
+    write = _write(query, load(DescriptionBody(), sent.others), changed_revision)
     return DescriptionWrittenAnswer.from_written(descriptions.put_description(context(), name, sent.compiled, write))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from admin.configuration.keys import CONFIGURATION
@@ -21,13 +23,14 @@ _SECTIONS = (
 _PREFIXES = tuple(f"RAINBOW_{section.upper()}_" for section in _SECTIONS)
 
 
-def environment_variables() -> dict[str, tuple[Path, Leaf]]:
+@cache
+def environment_variables() -> Mapping[str, tuple[Path, Leaf]]:
     """The variables that set configuration keys: their key path and type."""
     variables: dict[str, tuple[Path, Leaf]] = {}
     for section in _SECTIONS:
         for path, leaf in _single_values(CONFIGURATION.fields[section], (section,)):
             variables["RAINBOW_" + "_".join(map(names.snake, path)).upper()] = (path, leaf)
-    return variables
+    return MappingProxyType(variables)
 
 
 def _single_values(field: Field, path: Path) -> Iterator[tuple[Path, Leaf]]:

@@ -71,6 +71,11 @@ class TemplateFiles:
                 self._looked_at = now
         return self._current
 
+    def variables(self) -> frozenset[str] | None:
+        """The variables that any template fills in; None while some file cannot be used, for it may have others."""
+        templates = self.current()
+        return None if templates.problems else templates.variables
+
     def _read(self) -> None:
         try:
             paths = sorted(path for path in self._directory.iterdir() if path.suffix in (".yaml", ".yml"))

@@ -84,6 +84,12 @@ def describe_waiting(count: int, first: Sequence[str]) -> str:
     return f"{count} {waits} for it by name: {list_first(first, count, count=count)}"
 
 
+def describe_needing(count: int, first: Sequence[str]) -> str:
+    """`2 unfinished executions need its tokens: a/b/c and 1 more`."""
+    need = "execution needs" if count == 1 else "executions need"
+    return f"{count} unfinished {need} its tokens: {list_first(first, count, count=count)}"
+
+
 def with_provenance(uses: Iterable[Use], made_by: Mapping[int, Provenance], now: datetime) -> list[Use]:
     """Uses that say by which revision they are so, as far as that is kept, or who registered the launch plan."""
     return [_explained(use, made_by.get(use.version or 0), now) for use in uses]

@@ -134,6 +134,17 @@ def project_changes(changes: Iterable[RowChange]) -> dict[str, Payload | None]:
     return {change.scope.project: change.after for change in changes if change.kind == PROJECT}
 
 
+def active_after(active: Iterable[str], changes: Iterable[RowChange]) -> set[str]:
+    """The ids of active projects as changes leave them."""
+    after = set(active)
+    for project_id, payload in project_changes(changes).items():
+        if payload is not None and payload["state"] == ProjectState.ACTIVE.value:
+            after.add(project_id)
+        else:
+            after.discard(project_id)
+    return after
+
+
 def projects_after(before: Mapping[str, Project], changes: Iterable[RowChange], now: datetime) -> dict[str, Project]:
     """Projects as changes leave them."""
     after = dict(before)

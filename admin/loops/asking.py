@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from admin.services.bid_decisions import decide_due_rounds, schedule_rebalancing
+from admin.services.asking_again import schedule_rebalancing
+from admin.services.bid_decisions import decide_due_rounds
 from admin.services.bid_records import compare_promises
 from admin.services.context import Context
 from admin.services.freed_room import LastFree, ask_for_freed_room

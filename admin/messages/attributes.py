@@ -20,6 +20,8 @@ from admin.messages.effective import ConsequenceAnswer, EffectiveAnswer
 from admin.messages.previews import (
     ChangedBelow,
     ChangedBelowAnswer,
+    NamespaceChanges,
+    NamespaceChangesAnswer,
     NewExecutionsAnswer,
     NewExecutionsField,
     PreviewAnswer,
@@ -244,6 +246,7 @@ class WriteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    namespaces: NamespaceChanges = None
     routes: Routes = None
     changed_below: ChangedBelow = None
 
@@ -265,6 +268,7 @@ class WriteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            namespaces=NamespaceChangesAnswer.of(changed),
             routes=routes_of(changed),
             changed_below=ChangedBelowAnswer.of(changed),
         )
@@ -278,6 +282,7 @@ class DeleteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    namespaces: NamespaceChanges = None
     routes: Routes = None
     changed_below: ChangedBelow = None
     afterwards: Annotated[
@@ -295,6 +300,7 @@ class DeleteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            namespaces=NamespaceChangesAnswer.of(changed),
             routes=routes_of(changed),
             changed_below=ChangedBelowAnswer.of(changed),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),

@@ -18,6 +18,8 @@ from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.previews import (
     LostRights,
+    NamespaceChanges,
+    NamespaceChangesAnswer,
     NewExecutionsAnswer,
     NewExecutionsField,
     PreviewAnswer,
@@ -198,6 +200,7 @@ class ChangedAnswer(Answer):
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
     lost_rights: LostRights = None
+    namespaces: NamespaceChanges = None
     routes: Routes = None
     left: Annotated[
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
@@ -229,6 +232,7 @@ class ChangedAnswer(Answer):
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
             lost_rights=lost_rights_of(changed),
+            namespaces=NamespaceChangesAnswer.of(changed),
             routes=routes_of(changed),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,

@@ -10,6 +10,8 @@ from admin.core.fleet.definitions import FleetKind
 from admin.messages.components import camel_title, definition_name
 from admin.messages.previews import (
     LostRights,
+    NamespaceChanges,
+    NamespaceChangesAnswer,
     NewExecutionsAnswer,
     NewExecutionsField,
     PreviewAnswer,
@@ -71,6 +73,7 @@ class WrittenAnswer(Answer):
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
     lost_rights: LostRights = None
+    namespaces: NamespaceChanges = None
 
     @classmethod
     def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
@@ -81,6 +84,7 @@ class WrittenAnswer(Answer):
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
             lost_rights=lost_rights_of(changed),
+            namespaces=NamespaceChangesAnswer.of(changed),
             version=changed.rows[0].version,
             changed=changed.is_change,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from admin.core.cluster_resources.differences import NamespaceAction
 from admin.core.executions.consequences import ConsequenceCode
 from admin.core.executions.switch_outcomes import Outcome
 from admin.core.in_use import Use, first_uses
@@ -21,6 +22,8 @@ from admin.services.previews import ExecutionEffect, ExecutionPreview
 
 #: Executions and users that the answer to a dry run names; the counts are of all.
 _MOST_SHOWN = 1000
+#: Namespaces that it names.
+_MOST_NAMESPACES = 100
 #: Scopes that it names of those below a changed row.
 _MOST_BELOW = 5
 
@@ -163,6 +166,50 @@ class NewExecutionsAnswer(Answer):
 NewExecutionsField = Annotated[
     NewExecutionsAnswer | None,
     Meta(description="Of a dry run: where new executions would be refused, or wait; absent where they are as now."),
+]
+
+
+class NamespaceChangeAnswer(ScopeAnswer):
+    """What would become of one namespace."""
+
+    namespace: str
+    action: Annotated[
+        str,
+        one_of(*(action.value for action in NamespaceAction)),
+        Meta(
+            description="`fail`: it cannot be rendered, and stays as it is. `leave`: its cluster makes none any more."
+        ),
+    ]
+    clusters: list[str]
+    objects: Annotated[list[str] | None, Meta(description="Of an update: those that differ.")] = None
+    message: Annotated[str | None, Meta(description="Of a failure: the first reason.")] = None
+
+
+class NamespaceChangesAnswer(Answer):
+    """What would become of the namespaces on clusters that say `clusterResources: true`."""
+
+    count: int
+    changes: Annotated[list[NamespaceChangeAnswer], Meta(description="The first hundred.")]
+
+    @classmethod
+    def of(cls, changed: Changed) -> NamespaceChangesAnswer | None:
+        """None where nothing changes."""
+        changes = [
+            NamespaceChangeAnswer.from_attributes(
+                change,
+                action=change.action.value,
+                clusters=list(change.clusters),
+                objects=list(change.objects) or None,
+                message=change.problem or None,
+            )
+            for change in changed.namespaces[:_MOST_NAMESPACES]
+        ]
+        return cls(count=len(changed.namespaces), changes=changes) if changes else None
+
+
+NamespaceChanges = Annotated[
+    NamespaceChangesAnswer | None,
+    Meta(description="Of a dry run: namespaces that clusters would make otherwise; absent where there are none."),
 ]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite
+from admin.core.cluster_resources.differences import NamespaceChange
 from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
@@ -34,6 +35,7 @@ from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.execution_quotas import warn_of_use
 from admin.services.lost_rights import LostRight, find_lost_rights
+from admin.services.namespace_previews import preview_namespaces
 from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
@@ -70,6 +72,7 @@ class Changed:
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
     new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where it keeps them out
     routes: tuple[NextRoute, ...] = ()  #: of the same: what decides where changed settings no longer do
+    namespaces: tuple[NamespaceChange, ...] = ()  #: of the same: what becomes of namespaces on clusters
     lost_rights: tuple[LostRight, ...] = ()  #: of the same: what users of changed groups would no longer have
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
@@ -160,6 +163,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         new_executions = new_executions_after(context, connection, drafted.changes)
         routes = next_routes(context, connection, drafted.changes)
         lost_rights = find_lost_rights(context, connection, drafted.changes)
+        namespaces = preview_namespaces(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     return replace(
         changed_by(drafted, head),
@@ -171,6 +175,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         new_executions=new_executions,
         routes=tuple(routes),
         lost_rights=tuple(lost_rights),
+        namespaces=tuple(namespaces),
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import may_have_started
 from admin.core.executions.tokens import (
+    RUNS_ALREADY,
     WAITING_FOR_TOKENS,
     attempt_token,
     describe_reclaim,
@@ -22,9 +23,6 @@ from admin.store.execution_events import TOKENS_LOST
 from admin.store.executions import Execution
 from admin.store.leases import LeasedExecution
 from admin.store.token_backends.base import TokenSession
-
-#: The priority of what runs already and has lost its tokens: before all that waits, of whatever tier and priority.
-_RUNS_ALREADY = 10**9
 
 
 def give_back_of_ended(context: Context, connection: Connection, ended: Iterable[Execution]) -> list[Release]:
@@ -77,9 +75,9 @@ def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = F
         place=lease.scope,
         execution=lease.name,
         holder=holder_of(lease),
-        priority=_RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
+        priority=RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
         lease_seconds=agents.lease_seconds,
-        wait_seconds=0 if runs_already else agents.unreachable_seconds,
+        wait_seconds=agents.unreachable_seconds,
         is_repeated=runs_already or lease.reason == WAITING_FOR_TOKENS,
         since=lease.created_at,
     )

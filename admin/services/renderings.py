@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from admin.core.changes import PROJECT, RowChange, rows_after
 from admin.core.cluster_resources.namespaces import collisions
 from admin.core.cluster_resources.rendering import Rendering, render
 from admin.core.cluster_resources.templates import TemplateSet
 from admin.core.cluster_resources.values import ExternalValues, collect_values
-from admin.core.projects import ProjectState
+from admin.core.projects import ProjectState, active_after
 from admin.core.settings.builtin_kinds import CLUSTER_RESOURCE, TASK_RESOURCE
 from admin.core.settings.resolution import Row, effective_value
 from admin.core.settings.scopes import Scope
@@ -39,10 +40,37 @@ def render_namespaces(context: Context, connection: Connection) -> Renderings:
     return renderings
 
 
+def changes_renderings(changes: Iterable[RowChange]) -> bool:
+    """Whether changes may make any namespace otherwise."""
+    return any(_is_of_namespaces(change) or change.kind == PROJECT for change in changes)
+
+
+def _is_of_namespaces(change: RowChange) -> bool:
+    return change.is_attribute and change.kind in _KINDS and not change.scope.workflow
+
+
+def render_namespaces_after(context: Context, connection: Connection, changes: Sequence[RowChange]) -> Renderings:
+    """The namespaces as changes would leave them; those that they do not concern are those of now."""
+    cache = context.rendering_cache
+    stored = _rows(connection)
+    rows = {
+        kind: rows_after(
+            stored[kind].values(),
+            [change for change in changes if _is_of_namespaces(change) and change.kind == kind],
+        )
+        for kind in _KINDS
+    }
+    scopes = _scopes_of(context, active_after(projects.ids(connection, ProjectState.ACTIVE), changes))
+    return _render(context, scopes, rows, cache.templates.current(), cache.external_values.current())
+
+
 def _scopes(context: Context, connection: Connection) -> list[Scope]:
     """Every active project in every domain."""
-    active = sorted(projects.ids(connection, ProjectState.ACTIVE))
-    return [Scope(domain, project) for project in active for domain in context.settings.domain_ids()]
+    return _scopes_of(context, projects.ids(connection, ProjectState.ACTIVE))
+
+
+def _scopes_of(context: Context, active: Iterable[str]) -> list[Scope]:
+    return [Scope(domain, project) for project in sorted(active) for domain in context.settings.domain_ids()]
 
 
 def _rows(connection: Connection) -> dict[str, dict[Scope, Row]]:

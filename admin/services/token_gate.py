@@ -63,12 +63,13 @@ class TokenGate:
         claims |= {
             lease.id: claim_of(context, lease, runs_already=True) for lease in held if _has_lost_tokens(lease, now)
         }
+        asking = [*needing, *((exchange, lease) for exchange in exchanges for lease in exchange.leased.values())]
         concerned = [*held, *(lease for _, lease in needing)]
         pools = {pool for lease in concerned for pool in read_amounts(lease.token_pools)}
         tokens = [lease.held_token for lease in concerned]
         session = context.tokens.session(connection, pools, list(claims.values()), tokens)
         gate = cls(exchanges, session, claims, now)
-        gate._exchange_of = {lease.id: exchange for exchange, lease in needing}
+        gate._exchange_of = {lease.id: exchange for exchange, lease in asking if lease.id in claims}
         for lease in held:
             gate._keep(lease)
         return gate
@@ -92,10 +93,7 @@ class TokenGate:
             exchange.claimed.append(_release(lease, claim))
             self._hold(lease, answer)
             return None
-        exchange.answer.watched = {
-            **exchange.answer.watched,
-            **{pool: number for pool, number in self._session.releases.items() if pool in claim.amounts},
-        }
+        self._watch(exchange, claim)
         return _refusal(answer, claim)
 
     def admit(self, lease: LeasedExecution) -> None:
@@ -113,6 +111,13 @@ class TokenGate:
             }
         self._exchanges[0].answer.pending += self._session.pending
 
+    def _watch(self, exchange: Exchange, claim: Claim) -> None:
+        """Wake the agent when tokens of the claim's pools come free."""
+        exchange.answer.watched = {
+            **exchange.answer.watched,
+            **{pool: number for pool, number in self._session.releases.items() if pool in claim.amounts},
+        }
+
     def _keep(self, lease: LeasedExecution) -> None:
         """Hold the tokens of a leased execution for as long as its lease, or give them back with it."""
         if lease.token_number is not None:
@@ -120,6 +125,8 @@ class TokenGate:
                 give_back(self._session, lease, self._now)
             elif lease.is_renewed:
                 self._renew(lease)
+        elif lease.is_over(self._now):  # it may have stood in line for tokens that it had lost
+            self._session.release(Release(token=lease.held_token, pools=tuple(read_amounts(lease.token_pools))))
         elif lease.id in self._claims:
             try:
                 answer = self._session.allocate(self._claims[lease.id])
@@ -127,6 +134,8 @@ class TokenGate:
                 return
             if isinstance(answer, Granted):
                 self._hold(lease, answer)
+            else:
+                self._watch(self._exchange_of[lease.id], self._claims[lease.id])
 
     def _hold(self, lease: LeasedExecution, answer: Granted) -> None:
         number = next(iter(answer.grants.values())).number

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from admin.core.executions.tokens import line_priority, read_amounts
+from admin.core.executions.tokens import RUNS_ALREADY, line_priority, read_amounts
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.claims import EXECUTION_PREFIX, Claim
 from admin.core.token_pools.ledger import Book
@@ -40,7 +40,7 @@ def waiting_for(connection: Connection, usage: Mapping[str, PoolUsage]) -> dict[
     executions = token_waits.waiting(connection, usage)
     claims = {execution.token: claim_of_waiting(execution) for execution in executions}
     weights = token_pools.weights(connection, {claim.place for claim in claims.values()})
-    waiting = {token: waiter for token, waiter in asking.items() if not token.startswith(EXECUTION_PREFIX)}
+    waiting = {token: waiter for token, waiter in asking.items() if not _waits_for_its_lease(waiter)}
     for execution in executions:
         claim = claims[execution.token]
         waiting[claim.token] = asking.get(claim.token) or as_waiter(execution, weights[claim.place])
@@ -83,5 +83,10 @@ def count_waiting(connection: Connection, usage: Mapping[str, PoolUsage]) -> Cou
     """How many wait for tokens of each pool."""
     waiting = token_waits.count(connection)
     for name, used in usage.items():
-        waiting[name] += sum(not waiter.token.startswith(EXECUTION_PREFIX) for waiter in used.waiters)
+        waiting[name] += sum(not _waits_for_its_lease(waiter) for waiter in used.waiters)
     return waiting
+
+
+def _waits_for_its_lease(waiter: Waiter) -> bool:
+    """Whether it is an execution that is to start with its tokens; one that runs has lost them, and waits too."""
+    return waiter.token.startswith(EXECUTION_PREFIX) and waiter.priority != RUNS_ALREADY

@@ -126,7 +126,8 @@ def _of_kind(
     broader = {place for scope in own for place in scope.chain()} - own
     applying = attributes.exactly(connection, [(name, place) for place in broader])
     surrounding = [*rows, *applying, *attributes.of_domains(connection, name)]
-    around = Surroundings.of(surrounding, settings.platform, defined_names)
+    variables = context.rendering_cache.templates.variables()
+    around = Surroundings.of(surrounding, settings.platform, defined_names, variables=variables)
     others: dict[Scope, list[Warning]] = defaultdict(list)
     if name == TASK_RESOURCE.name:
         capped = find_capped_in_domains(context, connection, rows, around.rows)

@@ -23,6 +23,8 @@ _JOB_TYPE = func.coalesce(
 ).label("task_type")
 _RUNS = and_(*(launch_plans.c.spec["workflow_id", name].as_string() == workflows.c[name] for name in KEY))
 _executions = executions.c
+# What an execution launches may be registered elsewhere, so that rights at workflows are none to its runs.
+_PLACE_OF_RUN: dict[str, AnyColumn] = {"project": _executions.project, "domain": _executions.domain}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +83,20 @@ def _is_seen(table: Table, within: frozenset[Scope] | None) -> ColumnElement[boo
 
 def unfinished(connection: Connection, pool: str, within: frozenset[Scope] | None, limit: int) -> list[ListedExecution]:
     """The newest executions that have not ended and need tokens of a pool."""
-    # What an execution launches may be registered elsewhere, so that rights at workflows are none to its runs.
-    columns: dict[str, AnyColumn] = {"project": _executions.project, "domain": _executions.domain}
     query = (
         select(*(_executions[name] for name in ListedExecution._fields))
-        .where(
-            _executions.token_pools.is_not(None),
-            OPEN,
-            _executions.token_pools.contains(json_string(pool), autoescape=True),
-            true() if within is None else is_within(columns, within),
-        )
+        .where(_needs(pool), true() if within is None else is_within(_PLACE_OF_RUN, within))
         .order_by(_executions.id.desc())
         .limit(limit)
     )
     return [ListedExecution._make(row) for row in connection.execute(query)]
+
+
+def count_unfinished(connection: Connection, pool: str) -> int:
+    """How many executions have not ended and need tokens of a pool."""
+    return connection.execute(select(func.count()).where(_needs(pool))).scalar_one()
+
+
+def _needs(pool: str) -> ColumnElement[bool]:
+    asks = _executions.token_pools.contains(json_string(pool), autoescape=True)
+    return and_(_executions.token_pools.is_not(None), OPEN, asks)

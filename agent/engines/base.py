@@ -19,7 +19,8 @@ whose capacity is asked for every few seconds, may have the method `room` (`Room
 free; without it the agent subtracts what the jobs request that have started since. The capacity of any other engine is
 asked for with each start and each end that states() tells of, so it must count what states() has called running. One
 that knows its machines may have the method `graph` (`DescribingEngine`), by which jobs are matched before they come,
-and one that knows more of a job's start than check() and eta() tell the method `bid` (`BiddingEngine`).
+and one that knows more of a job's start than check() and eta() tell the method `bid` (`BiddingEngine`). One whose back
+end keeps the jobs of agents that are gone may have the method `orphans` (`OrphanEngine`).
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -40,6 +41,7 @@ GROUP = "rainbow.engines"
 
 #: The engines of this package, for an agent that runs from its sources without being installed.
 BUILT_IN = {
+    "flux": "agent.engines.flux:FluxEngine",
     "kubernetes": "agent.engines.kubernetes:KubernetesEngine",
     "local": "agent.engines.local:LocalEngine",
     "slurm": "agent.engines.slurm:SlurmEngine",
@@ -92,6 +94,8 @@ class Task:
     #: The directory of the task's own files (logs, scripts, records); exists when submit is called.
     directory: Path
     queue: str = ""
+    #: Of the execution, the larger the sooner; for engines whose back end has the notion.
+    priority: float = 0
     #: The complete environment of the job: the job's own, the execution config's and RAINBOW_*.
     environment: Mapping[str, str] = field(default_factory=dict)
     time_limit_seconds: float | None = None
@@ -221,6 +225,27 @@ class WithdrawingEngine(Engine, Protocol):
 
     def withdraw(self, handle: Handle) -> bool:
         """Cancel the job if it has not started; False if it has, or may yet."""
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A job in the back end that the agent knows nothing of, though it is of its cluster."""
+
+    handle: Handle
+    #: The execution's project, domain and name, its random id, and the number of the attempt.
+    id: Mapping[str, str]
+    uid: str
+    attempt: int
+
+
+class OrphanEngine(Engine, Protocol):
+    """A shared engine that knows of its jobs whose they are, so that what a dead agent left is found and cleared."""
+
+    def orphans(self, known: Collection[str]) -> list[Orphan]:
+        """The jobs of the agent's cluster whose keys are not known, and of which forget() was not called.
+
+        The agent then holds them, and the admin says whether they go on or are ended.
+        """
 
 
 class BiddingEngine(Engine, Protocol):

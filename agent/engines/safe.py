@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from agent.engines.base import Bid, Engine, EngineError, EngineUnavailable, Handle, Task, bid_of
+from agent.engines.base import Bid, Engine, EngineError, EngineUnavailable, Handle, Orphan, Task, bid_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,6 +47,8 @@ class SafeEngine:
         self.graph = _contained(graph)
         node_room: Callable[[], dict[str, Any] | None] = getattr(engine, "node_room", lambda: None)
         self.node_room = _contained(node_room)
+        orphans: Callable[[Collection[str]], list[Orphan]] = getattr(engine, "orphans", lambda known: [])
+        self.orphans = _contained(orphans)
         self.version = _contained(engine.version)
         self.capacity = _contained(engine.capacity)
         self.submit = _contained(engine.submit)

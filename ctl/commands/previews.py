@@ -128,6 +128,30 @@ def show_lost_rights(session: Session, answer: Document) -> None:
         session.printer.report(f"{count(len(rights) - len(shown), 'other grant')} would be lost; -o wide shows all.")
 
 
+#: What becomes of a namespace, in words.
+_NAMESPACES = {
+    "create": "would be made",
+    "update": "would change",
+    "fail": "could not be rendered, and would stay as it is",
+    "remove": "would not be rendered any more",
+    "leave": "would be left as it is",
+}
+
+
+def show_namespaces(session: Session, answer: Document) -> None:
+    """What would become of namespaces on clusters, and of which objects; an older admin does not say."""
+    namespaces = answer.get("namespaces")
+    if not namespaces or session.printer.is_quiet:
+        return
+    shown = namespaces["changes"] if session.printer.is_wide else namespaces["changes"][:FEW]
+    for change in shown:
+        details = change.get("message") or ", ".join(change.get("objects") or [])
+        what = f"{_NAMESPACES.get(change['action'], change['action'])}{f': {details}' if details else '.'}"
+        session.printer.report(f"Namespace {change['namespace']} on {', '.join(change['clusters'])} {what}")
+    if namespaces["count"] > len(shown):
+        session.printer.report(f"{count(namespaces['count'] - len(shown), 'other namespace')} would change too.")
+
+
 def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 
@@ -137,6 +161,7 @@ def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> Non
         show_changed_below(session, answer)
     show_routes(session, answer)
     show_lost_rights(session, answer)
+    show_namespaces(session, answer)
     show_new_executions(session, answer)
     preview = answer.get("executions")
     if not preview or session.printer.is_quiet:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -198,9 +199,15 @@ def test_a_pool_is_watched(shell: Shell) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().split()[:3] == [b"WHEN", b"NAME", b"CAPACITY"]
         assert process.stdout.readline().split()[2:] == [b"hive", b"1", b"0", b"1", b"0", b"-"]
-        with Client(shell.admin.url) as client, tokens_of(client):
-            line = process.stdout.readline().split()
+        claim = {"token": "t", "pools": {"hive": 1}, **HERE}
+        number = shell.rest("POST", "token_allocations", {"claim": claim})["number"]
+        line = process.stdout.readline().split()
+        held = {**claim, "number": number}
+        shell.rest("POST", "token_renewals", {"renewal": held})  # which is no change
+        time.sleep(1.5)
+        shell.rest("POST", "token_releases", {"release": held})
         assert line[2:] == [b"hive", b"1", b"1", b"0", b"0", b"flytesnacks/development"]
+        assert process.stdout.readline().split()[2:] == [b"hive", b"1", b"0", b"1", b"0", b"-"]
     assert "leave out" in shell.refused(2, "rainbowctl get token-pool --watch --filter.limit 1")
 
 

@@ -18,8 +18,9 @@ from sqlalchemy import event, func, select, update
 from admin.core.fleet.silence import Watch
 from admin.core.retention import Retention
 from admin.loops.asking import AskingLoop
-from admin.services import bid_decisions
-from admin.services.bid_decisions import decide_due_rounds, decide_rounds, schedule_rebalancing
+from admin.services import asking_again
+from admin.services.asking_again import schedule_rebalancing
+from admin.services.bid_decisions import decide_due_rounds, decide_rounds
 from admin.services.bid_records import compare_promises
 from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
@@ -684,7 +685,7 @@ def test_what_another_strategy_gave_to_a_cluster_is_asked_about_too(asker: MakeA
 def test_requests_with_another_strategy_keep_no_others_from_being_asked_about(
     asker: MakeAsker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bid_decisions, "_BATCH", 2)
+    monkeypatch.setattr(asking_again, "_BATCH", 2)
     test = asker("a")
     put_pool(test.api, test.pool, [test.full("a")], strategy="spill")
     for name in ("e1", "e2", "e3"):
@@ -699,7 +700,7 @@ def test_requests_with_another_strategy_keep_no_others_from_being_asked_about(
 def test_what_has_no_agent_to_ask_is_looked_at_in_turn_and_holds_nothing(
     asker: MakeAsker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bid_decisions, "_BATCH", 2)
+    monkeypatch.setattr(asking_again, "_BATCH", 2)
     test = asker("a")
     expected = test.full("expected")
     put_cluster(test.api, expected)
@@ -715,13 +716,13 @@ def test_what_has_no_agent_to_ask_is_looked_at_in_turn_and_holds_nothing(
     put_pool(test.api, test.pool, members, strategy="ask", rebalance="better-by 1m")
     test.clock.advance(60)
     batches: list[Sequence[int]] = []
-    ask_again = bid_decisions.ask_again
+    ask_again = asking_again.ask_again
 
     def note(context: Context, ids: Sequence[int]) -> None:
         batches.append(ids)
         ask_again(context, ids)
 
-    monkeypatch.setattr(bid_decisions, "ask_again", note)
+    monkeypatch.setattr(asking_again, "ask_again", note)
     last_seen: dict[str, int] = {}
     assert [schedule_rebalancing(test.context, last_seen) for _ in range(4)] == [0, 1, 0, 0]
     assert [len(ids) for ids in batches] == [1]

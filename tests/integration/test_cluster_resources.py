@@ -12,6 +12,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from admin.core.retention import Retention
+from admin.core.settings.scopes import Scope
+from admin.services.renderings import render_namespaces
 from admin.services.retention import prune
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, phase, played_agent, set_clock, shown
@@ -241,3 +243,105 @@ def test_what_is_left_of_a_namespace_is_shown_until_it_is_gone(make_app: MakeApp
     put_cluster(api, "k8s", cluster_resources=True)
     (entry,) = get(api, f"cluster_resources?{urlencode(EXAMPLES)}")["namespaces"]
     assert entry["clusters"] == [{"cluster": "k8s", "state": "pending", "exists": False, "objects": []}]
+
+
+def test_a_key_that_no_template_has_is_a_lasting_warning(make_app: MakeApp) -> None:
+    api = make_app(cluster_resources=DEFAULTS).test_client()
+    payload = {"attributes": {"projectQuotaCpus": "1", "projectQuotaMemory": "5Ti"}}
+    written = put_attribute(api, "project-domain", "cluster_resource_attributes", payload, **EXAMPLES)
+    (warning,) = written["warnings"]
+    assert warning["code"] == "unused_key"
+    assert warning["message"].startswith(
+        "No template has the variable 'projectQuotaCpus'. Did you mean 'projectQuotaCpu"
+    )
+    assert warning["message"].endswith("It has no effect until one has it.")
+    (listed,) = get(api, "warnings")["warnings"]
+    assert (listed["code"], listed["field"]) == ("unused_key", "attributes.projectQuotaCpus")
+    put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
+    assert get(api, "warnings")["warnings"] == []
+
+
+def test_a_key_that_no_template_has_is_refused_where_unknown_names_are(make_app: MakeApp) -> None:
+    api = make_app(attributes={"unknownNames": "refuse"}).test_client()
+    body = {"attributes": {"matching_attributes": {"cluster_resource_attributes": {"attributes": {"quota": "1"}}}}}
+    answer = api.put("/api/v1/project_domain_attributes/flyteexamples/development", json=body)
+    assert "No template has the variable 'quota'" in str(refused(answer, 400, "invalid_request"))
+
+
+def planned(api: FlaskClient, *changes: dict[str, Any]) -> Any:
+    """What a plan of changes says of namespaces."""
+    answer = ok(api.post("/api/v1/attribute_changes?dry_run=true", json={"changes": list(changes)}))
+    return answer.get("namespaces")
+
+
+def test_a_plan_shows_which_namespaces_on_which_clusters_would_change(make_app: MakeApp) -> None:
+    fleet = {"clusterConfigs": [{"name": "east", "clusterResources": True}, {"name": "west"}]}
+    api = make_app(cluster_resources=DEFAULTS, clusters=fleet).test_client()
+    cra = {"resource_type": "CLUSTER_RESOURCE", **EXAMPLES, "payload": CRA}
+    named = {**EXAMPLES, "namespace": "flyteexamples-development"}
+    assert planned(api, cra) == {
+        "count": 1,
+        "changes": [
+            {**named, "action": "update", "clusters": ["east"], "objects": ["ResourceQuota/project-quota"]},
+        ],
+    }
+    same = {"attributes": {"projectQuotaCpu": "4", "projectQuotaMemory": "3000Mi"}}
+    assert planned(api, {**cra, "payload": same}) is None
+    label = {"resource_type": "EXECUTION_CLUSTER_LABEL", **EXAMPLES, "payload": {"value": "west"}}
+    assert planned(api, label) is None
+    attributes = {"attributes": {"projectQuotaCpu": "5"}}
+    of_domain = planned(api, {"resource_type": "CLUSTER_RESOURCE", "domain": "development", "payload": attributes})
+    projects = get(api, "projects")["projects"]
+    assert {entry["namespace"] for entry in of_domain["changes"]} == {
+        f"{project['id']}-development" for project in projects
+    }
+    new = planned(api, {"project_definition": {"id": "new"}})
+    assert [(entry["namespace"], entry["action"]) for entry in new["changes"]] == [
+        ("new-development", "create"),
+        ("new-production", "create"),
+        ("new-staging", "create"),
+    ]
+    archived = planned(api, {"project_definition": {"id": "flyteexamples", "state": "ARCHIVED"}})
+    assert {entry["action"] for entry in archived["changes"]} == {"remove"}
+    west = planned(api, {"cluster_definition": {"name": "other", "cluster_resources": True}})
+    assert {(entry["action"], *entry["clusters"]) for entry in west["changes"]} == {("create", "other")}
+    assert west["count"] == 3 * len(projects)
+
+
+def test_a_plan_names_what_could_not_be_rendered(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {team: {{ team }}}\n")
+    fleet = {"clusterConfigs": [{"name": "east", "clusterResources": True}]}
+    sections = {"templatePath": str(tmp_path), "customData": {"development": {"team": "a"}}}
+    api = make_app(cluster_resources=sections, clusters=fleet).test_client()
+    unset = {"resource_type": "CLUSTER_RESOURCE", **EXAMPLES, "payload": {"attributes": {"team": None}}}
+    (change,) = planned(api, unset)["changes"]
+    assert (change["action"], change["namespace"]) == ("fail", "flyteexamples-development")
+    assert change["message"].startswith("a.yaml:4: the variable 'team' has no value")
+
+
+def test_a_project_that_would_share_a_namespace_is_refused(make_app: MakeApp) -> None:
+    settings = {"domains": ["c", "b-c"], "projects": ["a"]}
+    api = make_app(**settings).test_client()
+    ok(api.post("/api/v1/projects", json={"project": {"id": "d-b"}}))  # no cluster makes namespaces
+    put_cluster(api, "k8s", cluster_resources=True)
+    answer = api.post("/api/v1/projects", json={"project": {"id": "a-b"}})
+    assert "'a-b-c' is also that of a/b-c" in str(refused(answer, 400, "invalid_request"))
+    answer = api.post("/api/v1/projects", json={"project": {"id": "d"}})
+    assert "also that of d-b/c" in str(refused(answer, 400, "invalid_request"))
+    ok(api.post("/api/v1/projects", json={"project": {"id": "e"}}))
+
+
+def test_only_what_a_change_concerns_is_rendered_again(make_app: MakeApp) -> None:
+    app = make_app(cluster_resources=DEFAULTS)
+    api, context = app.test_client(), app.extensions["rainbow"]
+
+    def renderings() -> Any:
+        with context.database.reading() as connection:
+            return dict(render_namespaces(context, connection))
+
+    before = renderings()
+    put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
+    after = renderings()
+    assert [scope for scope in after if after[scope] is not before[scope]] == [Scope("development", "flyteexamples")]
+    put_attribute(api, "domain", "cluster_resource_attributes", CRA, domain="staging")
+    assert {scope.domain for scope, one in renderings().items() if one is not after[scope]} == {"staging"}

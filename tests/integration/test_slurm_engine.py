@@ -25,12 +25,12 @@ from agent.engines.base import (
     SubmitRefused,
     Task,
 )
+from agent.engines.batch.engine import lock_submission
+from agent.engines.batch.job_files import CANCELLED, ENDED, LEASE, LOCK, MARK
 from agent.engines.local import processes
 from agent.engines.slurm import SlurmEngine
-from agent.engines.slurm.engine import lock_submission
-from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, MARK
 from agent.engines.slurm.script import arguments
-from agent.testing import FakeClock, check_engine
+from agent.testing import CHECKS, FakeClock, check_engine
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
 from tests.support.waiting import wait_until
 
@@ -98,7 +98,10 @@ def printed(engine: SlurmEngine, handle: Handle, stream: str = "stdout") -> str:
 
 def test_it_keeps_the_promises_of_an_engine(engine: SlurmEngine, red: SlurmCluster) -> None:
     prefix = f"rb-{secrets.token_hex(6)}"
-    check_engine(engine, engine.directory, restarted=engine_of(red, engine.directory), prefix=prefix)
+    # Slurm leaves memory to control groups, which the cluster of the tests does not have.
+    checks = [name for name in CHECKS if name != "memory"]
+    restarted = engine_of(red, engine.directory)
+    check_engine(engine, engine.directory, restarted=restarted, prefix=prefix, checks=checks)
 
 
 def test_a_job_that_prints_without_end_fills_no_disk_and_can_be_cancelled(red: SlurmCluster, tmp_path: Path) -> None:
@@ -436,7 +439,7 @@ def test_a_submission_under_way_is_waited_for(engine: SlurmEngine) -> None:
     task = task_of(engine, "true")
     clock = FakeClock()
     waiting = SlurmEngine(engine.options, engine.directory, clock=clock)
-    with lock_submission(task.directory):
+    with lock_submission(task.directory / LOCK, task.key):
         began = clock.steady()
         with pytest.raises(EngineUnavailable, match="has not ended yet"):
             waiting.find(task.key)

@@ -23,7 +23,7 @@ from admin.store import cluster_events, decisions
 from admin.store.cluster_events import ClusterEvent
 from admin.store.execution_lists import ListLimits
 from admin.store.registration_tables import workflows
-from tests.support.agents import Clock, played_agent
+from tests.support.agents import Clock, played_agent, set_clock
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -767,7 +767,19 @@ def test_each_drain_has_its_own_end_however_many_lie_between(context: Context, a
 
 @pytest.fixture
 def ended(api: FlaskClient, app: Flask, app_clock: Clock) -> FlaskClient:
-    """An admin on which four executions have ended, a minute apart, with a revision and a cordon in between."""
+    return end_executions(api, app, app_clock)
+
+
+@pytest.fixture(scope="module")
+def ended_once(shared_app: Flask) -> FlaskClient:
+    """The same for tests that only read."""
+    clock = Clock()
+    set_clock(shared_app, clock)
+    return end_executions(shared_app.test_client(), shared_app, clock)
+
+
+def end_executions(api: FlaskClient, app: Flask, clock: Clock) -> FlaskClient:
+    """Let four executions end, a minute apart, with a revision and a cordon in between."""
     agent = played_agent(api, context_of(app), "oak")
     reported: list[tuple[str, str, dict[str, Any]]] = [
         ("ok", "SUCCEEDED", {}),
@@ -778,15 +790,15 @@ def ended(api: FlaskClient, app: Flask, app_clock: Clock) -> FlaskClient:
         agent.take()
         agent.sync(agent.event(name, "RUNNING"))
         agent.sync(agent.event(name, phase, **more))
-        app_clock.advance(60)
+        clock.advance(60)
     put_attribute(api, "domain", "workflow_priority", {"priority": 7}, domain="staging")
-    app_clock.advance(60)
+    clock.advance(60)
     switch(api, "oak", "cordon", claimed_by="otto")
     for name, place in (("stopped", "development"), ("elsewhere", "staging")):
         created(api, name, domain=place)
         path = f"executions/{PROJECT}/{place}/{name}"
         ok(api.delete(f"{API}/{path}", json={"cause": "wrong data", "claimed_by": "ana"}))
-        app_clock.advance(60)
+        clock.advance(60)
     created(api, "waits")
     return api
 
@@ -838,16 +850,21 @@ def test_ends_of_executions_are_listed_where_they_are_asked_for(ended: FlaskClie
     ],
 )
 def test_ends_of_executions_are_selected(
-    ended: FlaskClient, app: Flask, query: str, expected: Any, limits: ListLimits
+    ended_once: FlaskClient,
+    shared_app: Flask,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    expected: Any,
+    limits: ListLimits,
 ) -> None:
-    app.extensions["rainbow"] = replace(context_of(app), list_limits=limits)
-    assert names_of(entries(ended, f"&source=execution{query}")) == expected
+    monkeypatch.setitem(shared_app.extensions, "rainbow", replace(context_of(shared_app), list_limits=limits))
+    assert names_of(entries(ended_once, f"&source=execution{query}")) == expected
 
 
-def test_ends_of_executions_are_selected_by_time(ended: FlaskClient) -> None:
-    listed = entries(ended, "&source=execution")
+def test_ends_of_executions_are_selected_by_time(ended_once: FlaskClient) -> None:
+    listed = entries(ended_once, "&source=execution")
     after, before = (quote(listed[number]["at"]) for number in (2, 0))
-    assert names_of(entries(ended, f"&source=execution&after={after}&before={before}")) == ["stopped", "bad"]
+    assert names_of(entries(ended_once, f"&source=execution&after={after}&before={before}")) == ["stopped", "bad"]
 
 
 def test_creations_of_executions_are_listed_with_all_that_somebody_did(ended: FlaskClient, app_clock: Clock) -> None:
@@ -867,7 +884,7 @@ def test_creations_of_executions_are_listed_with_all_that_somebody_did(ended: Fl
 @pytest.mark.parametrize("most_sorted", [0, 100])
 @pytest.mark.parametrize("examined", [1, 2, 100])
 def test_pages_with_ends_of_executions_join_without_gaps(
-    ended: FlaskClient, app: Flask, examined: int, most_sorted: int
+    ended_once: FlaskClient, shared_app: Flask, monkeypatch: pytest.MonkeyPatch, examined: int, most_sorted: int
 ) -> None:
     limits = ListLimits(sorted=most_sorted, sorted_first=0, examined_first=1, examined=examined)
     for query in (
@@ -878,12 +895,12 @@ def test_pages_with_ends_of_executions_join_without_gaps(
         "&executions=true&creations=true&actor=ana",
         "&source=creation&domain=staging",
     ):
-        complete = entries(ended, query)
-        app.extensions["rainbow"] = replace(context_of(app), list_limits=limits)
+        complete = entries(ended_once, query)
+        monkeypatch.setitem(shared_app.extensions, "rainbow", replace(context_of(shared_app), list_limits=limits))
         for size in (1, 2, 3):
             paged, token = [], ""
             while True:
-                answer = get(ended, f"timeline?limit={size}{query}{token}")
+                answer = get(ended_once, f"timeline?limit={size}{query}{token}")
                 paged += answer["entries"]
                 if "token" not in answer:
                     break

@@ -271,14 +271,20 @@ def test_tokens_at_a_lost_cluster_come_back_with_an_event(make_app: Any) -> None
     [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
     assert "Its lease was over, and 1 token of hive came back for others. It may still be running." in str(lost)
     assert here.start(1) == ["f"]
+    add(here, "g", **need(pool))
+    assert here.offered(1) == {}
     gone.sync()  # it is heard again, and goes on without tokens
     assert phase(gone, "e")[0] == "RUNNING"
-    assert usage(here, pool) == (1, 0)
+    assert usage(here, pool) == (1, 2)
+    assert [waiter["execution"] for waiter in get(client, f"token_pools/{pool}")["waiters"]] == ["e", "g"]
     here.finish(["f"])
-    clock.advance(30)
+    assert here.offered(1) == {}  # what runs already is before what waits
+    clock.advance(5)
     gone.sync()
-    assert usage(here, pool) == (1, 0)  # it has them again
+    assert usage(here, pool) == (1, 1)  # it has them again
     gone.finish(["e"])
+    assert here.start(1) == ["g"]
+    here.finish(["g"])
     assert usage(here, pool) == (0, 0)
 
 
@@ -457,13 +463,16 @@ def test_a_run_whose_tokens_were_released_is_told_so(agent: PlayedAgent, clock: 
     release = {"token": holder["token"], "pools": {hive: 1}, "force": True, **place}
     ok(agent.client.post(f"{API}/token_releases", json={"release": release}))
     assert agent.start(1) == ["f"]
-    clock.advance(30)
     for _ in range(3):
+        clock.advance(10)
         agent.sync()
     events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/events?limit=100")["events"]
     [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
     loss = f"It no longer holds 1 token of {hive}: released by force, or lost by Redis. It goes on without."
     assert loss in str(lost)
+    assert usage(agent, hive) == (1, 1)  # it waits for others
     told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
     assert f"It runs without the 1 token of {hive} that it needs." in told
     assert get(agent.client, f"token_pools/{hive}").get("refusals") is None
+    agent.finish(["e"])
+    assert usage(agent, hive) == (1, 0)

@@ -95,7 +95,7 @@ def test_quotas_definitions_task_types_and_executions(asking: FlaskClient) -> No
 
 def test_what_is_said_to_be_refused_is_and_nothing_else(asking: FlaskClient) -> None:
     requests = asked(used(asking))
-    ok(asking.delete(f"{API}/token_pools/hive"))
+    ok(asking.delete(f"{API}/token_pools/hive?force=true"))
     answer = used(asking)
     assert (answer["known"], answer["closest"]) == (False, ["hive-2"])
     assert answer["deleted_by"]["author"] == "anonymous"
@@ -121,3 +121,26 @@ def test_a_token_pool_is_asked_about_alone(asking: FlaskClient) -> None:
     refused(asking.get(f"{API}/uses?pool=a&token_pool=hive"), 400, "invalid_request", "token_pool")
     nothing = used(asking, "nobodys")
     assert (nothing["uses"], nothing["token_requests"]["requests"], nothing["executions"]["phases"]) == ([], [], {})
+
+
+def test_a_pool_that_something_asks_for_is_deleted_with_force_alone(asking: FlaskClient) -> None:
+    created(asking, "by-request", token_pools={"hive": 1})
+    created(asking, "of-plan", launch_plan={"name": "by-plan"})
+    problem = refused(asking.delete(f"{API}/token_pools/hive"), 409, "in_use")
+    by_noun: dict[str, list[str]] = {}
+    for detail in problem["details"]:
+        by_noun.setdefault(detail["field"], []).append(detail["reason"])
+    assert {noun: len(reasons) for noun, reasons in by_noun.items()} == {
+        "configuration": 1,
+        "launch_plans": 3,
+        "workflows": 2,
+        "executions": 1,
+    }
+    [configured], [executions] = by_noun["configuration"], by_noun["executions"]
+    assert configured == "token pool 'hive': resourcemanager.taskTypes.hive.hive asks for 1 of it."
+    first, second = (f"{PROJECT}/development/{name}" for name in ("of-plan", "by-request"))
+    assert executions == f"token pool 'hive': 2 unfinished executions need its tokens: {first}, {second}."
+    preview = ok(asking.delete(f"{API}/token_pools/hive?force=true&dry_run=true"))
+    assert [user["reason"] for user in preview["users"]] == [detail["reason"] for detail in problem["details"]]
+    put_token_pool(asking, "spare")
+    ok(asking.delete(f"{API}/token_pools/spare"))

@@ -403,8 +403,8 @@ def test_nothing_is_written(pooled: FlaskClient) -> None:
         ("pol=a", "pol"),
     ],
 )
-def test_bad_input_is_refused_by_name(api: FlaskClient, query: str, field: str | None) -> None:
-    refused(api.get(f"{API}/uses?{query}"), 400, "invalid_request", field)
+def test_bad_input_is_refused_by_name(shared: FlaskClient, query: str, field: str | None) -> None:
+    refused(shared.get(f"{API}/uses?{query}"), 400, "invalid_request", field)
 
 
 def test_what_waits_for_a_cluster_by_name_is_counted_and_listed(pooled: FlaskClient) -> None:

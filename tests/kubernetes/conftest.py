@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from agent.engines.kubernetes import KubernetesEngine
 from agent.engines.kubernetes.api import Api
+from tests.support.admins import RunningAdmin
+from tests.support.agent_processes import Site, running_site
 from tests.support.kubernetes import (
     IMAGE,
     KubernetesCluster,
@@ -88,3 +91,27 @@ def make_engine(control_plane: KubernetesCluster, namespace: str, tmp_path: Path
     yield make
     for engine in engines:
         engine.close()
+
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def make_site(control_plane: KubernetesCluster, api: Api, tmp_path: Path) -> Iterator[MakeSite]:
+    """Registers clusters of the Kubernetes engine, each with a namespace of its own for all its executions."""
+    with ExitStack() as stack:
+
+        def make(admin: RunningAdmin, **options: Any) -> Site:
+            place = make_namespace(api)
+            defaults = {
+                "kubeconfig": str(control_plane.kubeconfig),
+                "namespace": place,
+                "image": IMAGE,
+                "imagePullPolicy": "IfNotPresent",
+                "graceSeconds": 1,
+            }
+            engine_options = {**defaults, **options}
+            settings = {"engine": "kubernetes", "engine_options": engine_options, "slots": 50}
+            return stack.enter_context(running_site(admin, tmp_path / place, **settings))
+
+        yield make

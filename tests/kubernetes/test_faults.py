@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,18 +20,6 @@ def task_of(engine: KubernetesEngine, command: str) -> Task:
     key = f"rb-{secrets.token_hex(6)}-job-1"
     job = {"command": ["sh", "-c", command], "resources": {"requests": {"cpu": "1m"}}}
     return Task(key=key, job=job, directory=engine.directory / key)
-
-
-def calls(cluster: KubernetesCluster, namespace: str) -> Counter[str]:
-    """How often the agent's user has called what, in a namespace or in all of them."""
-    counts: Counter[str] = Counter()
-    for line in cluster.audit_log.read_text(encoding="utf-8").splitlines():
-        entry: dict[str, Any] = json.loads(line)
-        reference = entry.get("objectRef", {})
-        if entry["userAgent"].startswith("python-httpx") and reference.get("namespace") in (None, namespace):
-            resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
-            counts[f"{entry['verb']} {resource}"] += entry["stage"] == "ResponseComplete"
-    return counts
 
 
 def test_jobs_outlive_the_api_server_and_cost_three_calls_each(
@@ -64,7 +50,7 @@ def test_jobs_outlive_the_api_server_and_cost_three_calls_each(
     for number, handle in enumerate(handles.values()):
         assert engine.logs(handle, "stdout", 0, 100) == f"{number}\n".encode()
         engine.forget(handle)
-    counts = calls(cluster, namespace)
+    counts = cluster.calls(namespace)
     assert (counts["create jobs"], counts["patch jobs"], counts["get jobs"]) == (jobs, jobs, 0)
     assert jobs <= counts["get pods/log"] <= jobs * 2
     constant = {name: count for name, count in counts.items() if name.split()[0] in ("list", "watch")}

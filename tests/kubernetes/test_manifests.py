@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from agent.cluster_resources.maker import NamespaceMaker
 from agent.engines.base import EngineUnavailable, Task
-from agent.engines.kubernetes.api import Api
+from agent.engines.kubernetes.api import Api, Refusal
 from agent.engines.kubernetes.janitor import Janitor
+from agent.engines.kubernetes.resource_api import LightkubeApi
 from tests.kubernetes.conftest import MakeEngine
+from tests.kubernetes.test_cluster_resources import CRA, namespace, orders, states
 from tests.support.kubernetes import KubernetesCluster
 from tests.support.waiting import wait_until
 
@@ -49,11 +55,34 @@ def test_the_base_names_every_manifest_and_the_api_server_takes_them(api: Api) -
             api.create(f"{_PATHS[document['kind']]}?dryRun=All&fieldValidation=Strict", document)
 
 
+def test_the_agents_rights_for_namespaces_are_enough_for_the_built_in_templates(
+    api: Api, control_plane: KubernetesCluster, tmp_path: Path
+) -> None:
+    apply("rights.yaml", api)
+    apply("cluster-resources.yaml", api)
+    kubeconfig = control_plane.write_kubeconfig(tmp_path / "agent", token_of(api, "rainbow-agent"))
+    calls = LightkubeApi(str(kubeconfig))
+    project = f"p{secrets.token_hex(4)}"
+    maker, full = NamespaceMaker(calls), namespace(project, **CRA, imagePullSecrets="pull")
+    (report,) = maker.make(orders(full))
+    assert set(states(report).values()) == {"applied"}
+    bare = replace(full, objects=tuple(entry for entry in full.objects if entry["kind"] == "Namespace"))
+    (report,) = maker.make(orders(bare))
+    assert set(states(report).values()) == {"applied", "pruned"}
+    calls.close()
+
+
+def apply(name: str, api: Api) -> None:
+    """Create what a manifest has, unless another test has."""
+    for document in documents(name):
+        with suppress(Refusal):
+            api.create(f"{_PATHS[document['kind']]}?fieldValidation=Strict", document)
+
+
 def test_the_agents_rights_are_enough_and_no_more(
     api: Api, cluster: KubernetesCluster, namespace: str, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    for document in documents("rights.yaml"):
-        api.create(f"{_PATHS[document['kind']]}?fieldValidation=Strict", document)
+    apply("rights.yaml", api)
     accounts = {
         name: str(cluster.write_kubeconfig(tmp_path / name, token_of(api, name)))
         for name in ("rainbow-agent", "rainbow-janitor")

@@ -36,6 +36,10 @@ def create(site: Site, on_lost: str) -> tuple[str, Path]:
 @pytest.mark.parametrize("site", GUARDING, indirect=True)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_a_guarded_job_is_ended_on_its_node_when_there_is_no_agent(site: Site, end: signal.Signals) -> None:
+    check_that_a_guarded_job_is_ended(site, end)
+
+
+def check_that_a_guarded_job_is_ended(site: Site, end: signal.Signals) -> None:
     name, began = create(site, "fail")
     agent = site.start()
     wait_until(lambda: began.exists() and site.phase(name) != "QUEUED", explain=lambda: site.log)

@@ -7,12 +7,14 @@ along.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import ssl
 import subprocess
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -309,6 +311,17 @@ class KubernetesCluster:
         context = ssl.create_default_context(cafile=self._authority)
         request = urllib.request.Request(self.server + path, headers={"Authorization": f"Bearer {ADMINISTRATOR}"})
         return urllib.request.urlopen(request, context=context, timeout=5)
+
+    def calls(self, namespace: str) -> Counter[str]:
+        """How often clients of the engine have called what, in a namespace or in all of them."""
+        counts: Counter[str] = Counter()
+        for line in self.audit_log.read_text(encoding="utf-8").splitlines():
+            entry: dict[str, Any] = json.loads(line)
+            reference = entry.get("objectRef", {})
+            if entry["userAgent"].startswith("python-httpx") and reference.get("namespace") in (None, namespace):
+                resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
+                counts[f"{entry['verb']} {resource}"] += entry["stage"] == "ResponseComplete"
+        return counts
 
     def explain(self) -> str:
         """The end of each log, and what has ended."""

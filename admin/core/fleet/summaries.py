@@ -176,7 +176,7 @@ def _not_able(
         if name not in expected
     ]
     if named:
-        yield f"{list_first(named, _MOST_NAMED)} {'does' if len(named) == 1 else 'do'} not"
+        yield f"{list_first(named, _MOST_NAMED)} {'takes no work' if len(named) == 1 else 'take no work'}"
     if expected:
         yield f"{list_first(expected, _MOST_NAMED)} (expected: no agent has been seen)"
 

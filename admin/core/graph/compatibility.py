@@ -12,8 +12,6 @@ ANNOTATION_PREFIX = "org.supercontainers."
 #: What annotations of images, and the entries of `compatibility`, say of the node itself, by the fields of a node.
 _OF_NODE = {"architecture": "arch", "os": "os"}
 _NODE_ANNOTATIONS = {f"org.opencontainers.image.{name}": field for name, field in _OF_NODE.items()}
-#: The names that kernels have for what images call by others.
-_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 _CONDITIONS = frozenset({"match", "min", "max"})
 
 
@@ -77,5 +75,4 @@ def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[
 
 
 def _of_node(field: str, value: Any) -> dict[str, Any]:
-    named = _ARCHITECTURES.get(value, value) if isinstance(value, str) else value
-    return {"name": "cluster", "field": field, "match": named}
+    return {"name": "cluster", "field": field, "match": value}

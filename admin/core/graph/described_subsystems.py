@@ -41,7 +41,8 @@ class SubsystemReader:
             if id_ not in parents and id_ not in holders
         }
         features = {
-            id_: self._vertices.feature(vertices.pop(id_).metadata, subsystem) for id_, subsystem in moved.items()
+            id_: self._vertices.feature(vertices.pop(id_).metadata, ("graph", "nodes", id_), subsystem)
+            for id_, subsystem in moved.items()
         }
         for subsystem in dict.fromkeys(moved.values()):
             own_edges = [edge for edge in edges if edge.subsystem == subsystem]

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.requirements import CONTAINMENT, IDENTITY, Feature, Value
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.units import BYTE_UNITS, COUNTED, MEASURED, NODE, TYPE, amount_of
+from admin.core.graph.units import BYTE_UNITS, CORE, COUNTED, MEASURED, NODE, THOUSANDTH, TYPE, amount_of
 from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
-_LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 100
+_LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 1000
 #: All that most vertices of the main graph say.
 _PLAIN = IDENTITY | {"type", "size"}
 
@@ -130,16 +130,16 @@ class VertexReader:
         if amount is None:
             amount = self._checked_amount(type_, size, unit, (*where, id_, "metadata"), subsystem)
         if subsystem != CONTAINMENT:
-            return DescribedVertex(str(type_), amount, 1, self.feature(metadata, subsystem), metadata)
+            return DescribedVertex(str(type_), amount, 1, self.feature(metadata, (*where, id_), subsystem), metadata)
         if type_ == NODE and isinstance(metadata.get("name"), str):
             names[metadata["name"]] = id_
-        fields = self._main_feature(metadata, type_, size)
+        fields = self._main_feature(metadata, (*where, id_), type_, size)
         return DescribedVertex(str(type_), amount, size if type(size) is int else 1, fields, metadata)
 
-    def _main_feature(self, metadata: Mapping[Any, Any], type_: Any, size: Any) -> Feature:
+    def _main_feature(self, metadata: Mapping[Any, Any], where: Path, type_: Any, size: Any) -> Feature:
         """What requirements may ask of a vertex of the main graph."""
         if not metadata.keys() <= _PLAIN or not isinstance(type_, str) or type(size) is not int:
-            return self.feature(metadata, CONTAINMENT, IDENTITY)
+            return self.feature(metadata, where, CONTAINMENT, IDENTITY)
         plain = self._plain.get((type_, size))
         if plain is None:
             plain = self._plain[type_, size] = self._shapes.feature(CONTAINMENT, {"type": type_, "size": size})
@@ -166,7 +166,7 @@ class VertexReader:
         elif type_ in MEASURED and subsystem == CONTAINMENT and unit not in BYTE_UNITS:
             reason = f"unknown unit '{shorten(unit)}' of {type_}" if unit else "is missing"
             self._problems.add((*where, "unit"), f"{reason}: give one of {', '.join(BYTE_UNITS)}.")
-        elif unit and type_ in COUNTED and subsystem == CONTAINMENT:
+        elif unit and type_ in COUNTED and (type_, unit) != (CORE, THOUSANDTH) and subsystem == CONTAINMENT:
             reason = f"a {type_} has no unit, such as '{shorten(unit)}': leave it out, its size is how many there are."
             self._problems.add((*where, "unit"), reason)
         if len(self._problems.all) > before:
@@ -174,7 +174,9 @@ class VertexReader:
         amount = self._amounts[type_, size, unit] = amount_of(type_, size, unit)
         return amount
 
-    def feature(self, metadata: Mapping[Any, Any], subsystem: str, without: frozenset[str] = frozenset()) -> Feature:
+    def feature(
+        self, metadata: Mapping[Any, Any], where: Path, subsystem: str, without: frozenset[str] = frozenset()
+    ) -> Feature:
         """The fields that requirements may ask for: texts, numbers and truth values, also those of nested mappings."""
         fields: dict[str, Value] = {"size": 1}
         for name, value in metadata.items():
@@ -186,7 +188,12 @@ class VertexReader:
                     fields[key] = item
             if _is_value(value):
                 fields[str(name)] = value
-        return self._shapes.feature(subsystem, dict(list(fields.items())[:_MOST_FIELDS]))
+        if len(fields) > _MOST_FIELDS:
+            reason = (
+                f"has {len(fields):,} fields, more than {_MOST_FIELDS:,}: put them on several vertices of a subsystem."
+            )
+            self._problems.add((*where, "metadata"), reason)
+        return self._shapes.feature(subsystem, fields)
 
 
 def read_id(value: Any) -> str | None:

@@ -11,7 +11,7 @@ from admin.core.graph.job_requests import GRAPH_TYPES
 from admin.core.graph.request_texts import read_request
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import Summary, describe_shortages
-from admin.core.graph.units import MEASURED
+from admin.core.graph.units import MEASURED, NODE
 
 #: Requests whose answers are kept.
 _MOST_REQUESTS = 4096
@@ -34,6 +34,12 @@ class Machine:
     def __post_init__(self) -> None:
         measured = {name for name, type_ in GRAPH_TYPES.items() if type_ in MEASURED and type_ in self.summary.totals}
         object.__setattr__(self, "described", _COUNTED | measured)
+
+    def total(self, resource: str) -> int | None:
+        """How much it has of a resource of jobs; None where its description does not tell of that."""
+        if resource not in self.described:
+            return None
+        return self.summary.totals.get(NODE if resource == "nodes" else GRAPH_TYPES[resource], 0)
 
 
 class Machines:

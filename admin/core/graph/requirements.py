@@ -23,6 +23,8 @@ MAIN_NAMES = (CONTAINMENT, "cluster")
 
 #: Fields of a vertex of the main graph that only tell it from others: equal parts of a graph are matched as one.
 IDENTITY = frozenset(("unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral"))
+#: The architecture of a node, and the names that kernels have for what images and Kubernetes call by others.
+_ARCHITECTURE, _ARCHITECTURES = "arch", {"amd64": "x86_64", "arm64": "aarch64"}
 _FIELDS = ("name", "field", "match", "min", "max")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 _LONGEST = 1024
@@ -54,9 +56,14 @@ class Requirement(NamedTuple):
         value = feature.fields.get(self.field) if feature.subsystem == self.subsystem else None
         if value is None:
             return False
-        if self.match is not None and not _is_equal(value, self.match):
+        if self.match is not None and not self._matches(value, self.match):
             return False
         return (self.lowest is None and self.highest is None) or _is_between(value, self.lowest, self.highest)
+
+    def _matches(self, value: Value, wanted: Value) -> bool:
+        if self.field == _ARCHITECTURE and self.subsystem == CONTAINMENT:
+            value, wanted = _ARCHITECTURES.get(str(value), value), _ARCHITECTURES.get(str(wanted), wanted)
+        return _is_equal(value, wanted)
 
     def __str__(self) -> str:
         conditions = [] if self.match is None else [f"= {shorten(self.match)}"]

@@ -10,7 +10,7 @@ from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.graphs import ClusterGraph, Ids
 from admin.core.graph.requirements import Feature
 from admin.core.graph.shapes import Shape, Shapes, runs_of
-from admin.core.graph.units import NODE
+from admin.core.graph.units import NODE, meant_type
 from admin.core.problems import list_first, shorten
 
 MOST_LEVELS = 64
@@ -59,6 +59,7 @@ class TreeBuilder:
                 self._problems.add(
                     ("graph", "nodes", id_), "is a node inside which there is a node: remove one of them."
                 )
+        self._check_types(vertices, shapes[root])
         self._problems.stop_if_any()
         order = _preorder(root, children)
         positions = {id_: position for position, id_ in enumerate(order) if id_ in children}
@@ -67,6 +68,16 @@ class TreeBuilder:
             if name not in vertices and id_ in by_id:
                 positions[name] = by_id[id_]
         return ClusterGraph(shapes[root], Ids(order), positions, self._shapes)
+
+    def _check_types(self, vertices: Mapping[str, DescribedVertex], root: Shape) -> None:
+        """Refuse other words for what jobs ask for: no job would ever find it."""
+        meant = {type_: meant_type(type_) for type_ in (root.type, *root.holds)}
+        if not any(meant.values()):
+            return
+        for id_, vertex in vertices.items():
+            if known := meant[vertex.type]:
+                reason = f"unknown type '{shorten(vertex.type)}': give {known}, which is what jobs ask for."
+                self._problems.add(("graph", "nodes", id_, "metadata", "type"), reason)
 
     def _root(self, vertices: Mapping[str, DescribedVertex], parents: Mapping[str, str]) -> str:
         """The vertex that is inside no other."""

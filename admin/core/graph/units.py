@@ -14,6 +14,16 @@ TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 MEASURED = (MEMORY, STORAGE)
 #: Types of things that are counted one by one, so that a unit of them means nothing.
 COUNTED = frozenset(("cluster", "rack", "chassis", "blade", NODE, "socket", "numanode", "numa", CORE, "pu", "gpu"))
+#: What people also call them; no job asks for these.
+_OTHER_NAMES = {
+    "cpu": CORE,
+    "ram": MEMORY,
+    "mem": MEMORY,
+    "host": NODE,
+    "machine": NODE,
+    "server": NODE,
+    "ephemeral_storage": STORAGE,
+}
 #: Units of measured resources, and the suffixes of quantities that they stand for.
 BYTE_UNITS = {"B": ""} | {
     f"{prefix}{ending}": f"{'k' if prefix == 'K' and not binary else prefix}{binary}"
@@ -22,8 +32,23 @@ BYTE_UNITS = {"B": ""} | {
 }
 #: Cores are counted in thousandths, since jobs may ask for less than one.
 _THOUSANDTHS = {CORE: 1000}
+#: The unit of a number of thousandths of cores, as quantities have it.
+THOUSANDTH = "m"
 #: The job's names of resources, by the types of a graph.
 _JOB_NAMES = {CORE: "cpu", MEMORY: "memory", STORAGE: "ephemeral_storage"}
+
+
+def meant_type(type_: str) -> str | None:
+    """The type that a word of a description stands for that is none itself: `core` for `Cores` and `cpu`."""
+    if type_ in COUNTED or type_ in MEASURED:
+        return None
+    word = type_.lower()
+    for name in (word, word.removesuffix("s")):
+        if name in COUNTED or name in MEASURED:
+            return name
+        if name in _OTHER_NAMES:
+            return _OTHER_NAMES[name]
+    return None
 
 
 def unit_amount(type_: str) -> int:
@@ -32,7 +57,9 @@ def unit_amount(type_: str) -> int:
 
 
 def amount_of(type_: str, number: int, unit: str) -> int:
-    """The amount that a number of units of a type is; a unit that is none of bytes only names what is counted."""
+    """The amount that a number of units of a type is; any other unit only names what is counted."""
+    if type_ == CORE and unit == THOUSANDTH:
+        return min(number, LARGEST)
     factor = parse_quantity(f"1{BYTE_UNITS[unit]}") if unit in BYTE_UNITS else unit_amount(type_)
     return min(int(number * factor), LARGEST)
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from admin.core.problems import Invalid, Path, Problem, Setting, closest, did_you_mean, dotted, raise_problems
 from admin.core.provenance import Provenance
 from admin.core.quantities import parse_quantity
-from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from admin.core.settings.builtin_kinds import CLUSTER_RESOURCE, TASK_RESOURCE
 from admin.core.settings.kinds import Kind, Merge, NameList, Payload
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import EffectiveValue, Resolved, Row, effective_value
@@ -29,6 +29,7 @@ class WarningCode(StrEnum):
     UNKNOWN_WORKFLOW = "unknown_workflow"
     UNKNOWN_LAUNCH_PLAN = "unknown_launch_plan"
     UNKNOWN_TOKEN_POOL = "unknown_token_pool"
+    UNUSED_KEY = "unused_key"
     UNKNOWN_GROUP = "unknown_group"
     UNKNOWN_USER = "unknown_user"
     EARLIER_GRANTS = "earlier_grants"
@@ -87,7 +88,7 @@ _DEFINED_AS = {
 }
 
 #: The codes that `attributes.unknownNames: refuse` turns into errors.
-UNKNOWN_NAME_CODES = frozenset(_UNKNOWN_NAME.values())
+UNKNOWN_NAME_CODES = frozenset({*_UNKNOWN_NAME.values(), WarningCode.UNUSED_KEY})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,16 +137,29 @@ class Surroundings:
     platform: PlatformValues
     known: KnownNames
     untold: KnownNames  #: the names of the lists that are not among the known ones
+    variables: frozenset[str] | None  #: of the templates of cluster resources; None where some cannot be read
 
     @classmethod
     def of(
-        cls, rows: Iterable[Row], platform: PlatformValues, known: KnownNames, untold: KnownNames | None = None
+        cls,
+        rows: Iterable[Row],
+        platform: PlatformValues,
+        known: KnownNames,
+        untold: KnownNames | None = None,
+        variables: frozenset[str] | None = None,
     ) -> Surroundings:
         """The surroundings that rows of one kind make."""
         by_scope = {row.scope: row for row in rows}
         domain_rows = [row for row in by_scope.values() if row.scope.level is Level.DOMAIN]
         domain_rows.sort(key=lambda row: row.scope)
-        return cls(rows=by_scope, domain_rows=tuple(domain_rows), platform=platform, known=known, untold=untold or {})
+        return cls(
+            rows=by_scope,
+            domain_rows=tuple(domain_rows),
+            platform=platform,
+            known=known,
+            untold=untold or {},
+            variables=variables,
+        )
 
     def excesses(self, kind: Kind, row: Row) -> list[Excess]:
         """The defaults above their limit that are in force at a row's scope."""
@@ -157,6 +171,7 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     return [
         *unknown_names(kind, row, around.known),
         *unknown_scopes(kind, row, around.known),
+        *_unused_keys(kind, row, around.variables),
         *_overridden_domains(kind, row, around.domain_rows),
         *_capped_defaults(kind, row, around),
         *_zero_limits(kind, row),
@@ -202,6 +217,18 @@ def unknown_scopes(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]
                 "It takes effect once one is."
             )
             yield warn(kind, row, _UNKNOWN_NAME[name_list], field, message, near)
+
+
+def _unused_keys(kind: Kind, row: Row, variables: frozenset[str] | None) -> Iterator[Warning]:
+    """Keys of cluster resources that no template fills in."""
+    if kind.name != CLUSTER_RESOURCE.name or variables is None:
+        return
+    for path in kind.leaves(row.payload):
+        key = path[-1]
+        if key not in variables:
+            near = closest(key, variables)
+            message = f"No template has the variable '{key}'.{did_you_mean(near)} It has no effect until one has it."
+            yield warn(kind, row, WarningCode.UNUSED_KEY, dotted(path), message, near)
 
 
 def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> Iterator[Warning]:

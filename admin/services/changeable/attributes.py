@@ -120,7 +120,8 @@ class ChangeableAttributes(Changeable):
             kind = settings.kinds[name]
             rows_before = self._view.touching(name, [change.scope for _, change in written])
             after = rows_after(rows_before, _of_kind(name, draft.changes))
-            around = Surroundings.of(after.values(), settings.platform, told, untold)
+            variables = self.context.rendering_cache.templates.variables()
+            around = Surroundings.of(after.values(), settings.platform, told, untold, variables)
             for write, change in written:
                 row = around.rows[change.scope]
                 if draft.options.restores:

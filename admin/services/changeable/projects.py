@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
+from admin.core.cluster_resources.namespaces import collisions
 from admin.core.grants import GRANT
 from admin.core.permissions import reading
 from admin.core.problems import Invalid, Problem, list_first
-from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_values, to_payload
+from admin.core.projects import (
+    ProjectState,
+    ProjectValues,
+    active_after,
+    from_payload,
+    payload_after,
+    projects_after,
+    read_values,
+    to_payload,
+)
 from admin.core.provenance import not_kept
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import Warning
 from admin.services.access import Access
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
 from admin.store import attributes, executions, grants, projects, registrations, revisions
 from admin.store.grants import GrantFilter, StoredGrant
 
@@ -58,6 +70,26 @@ class ChangeableProjects(Changeable):
     def change(self, write: RowWrite) -> RowChange:
         project = self._before.get(write.key.scope.project)
         return row_change(write, to_payload(project) if project else None, project.version if project else None)
+
+    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterable[Warning]:
+        """Where clusters make namespaces, no project may begin to have one whose name is another's too."""
+        fleet = current_fleet(self.context, self.connection)
+        if not any(cluster.has_cluster_resources for cluster in fleet.clusters.values()):
+            return ()
+        active = set(projects.ids(self.connection, ProjectState.ACTIVE))
+        after = active_after(active, [change for _, change in rows])
+        if after <= active:
+            return ()
+        settings = self.context.settings
+        scopes = [Scope(domain, project) for project in sorted(after) for domain in settings.domain_ids()]
+        shared = collisions(settings.cluster_resources.namespaces, scopes)
+        for write, change in rows:
+            project_id = change.scope.project
+            reasons = [reason for scope, reason in shared.items() if scope.project == project_id]
+            if reasons and project_id not in active:
+                with self.draft.collecting_problems(write):
+                    raise Invalid(Problem(field="id", reason=reasons[0]))
+        return ()
 
     def check_known(self, access: Access, key: RowKey) -> None:
         """Refuse a project that the caller may not know of as one that would be new, which needs more."""

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
-from admin.core.in_use import Use
+from admin.core.in_use import Use, describe_needing
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
 from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, read_token_pool
 from admin.errors import TokensUnreachable
+from admin.services.access import UNRESTRICTED
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
-from admin.store import token_pools
-from admin.store.token_backends.base import TokensUnavailable
+from admin.services.token_uses import find_token_requests
+from admin.store import token_pools, token_requests
+from admin.store.token_backends.base import PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
 
 _FIELD = "token_pool_definition"
+_MOST_NAMED = 5  # executions that need tokens of a removed pool
 
 
 def token_pool_write(name: str, payload: Payload | None, expectation: Expectation = ANYTHING) -> RowWrite:
@@ -64,7 +68,7 @@ class ChangeableTokenPools(Changeable):
         return ()
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
-        """Those that hold tokens of a pool; they keep them until they give them back or their leases are over."""
+        """Those that hold tokens of a pool, which they keep until they give them back, and what asks for some."""
         names = [change.name for change in removed if change.name in self._before]
         try:
             used = self.context.tokens.usage(names) if names else {}
@@ -72,10 +76,27 @@ class ChangeableTokenPools(Changeable):
             raise TokensUnreachable(
                 f"{error}. Whether tokens are held cannot be told: delete it again later."
             ) from error
-        for name, usage in used.items():
-            for grant in usage.grants:
-                reason = f"token pool '{name}': '{grant.token}' holds {grant.amount} of it"
-                yield Use(noun="token", reason=reason, removed=name, removed_noun="token-pool")
+        for name in names:
+            for use in self._users_of(name, used.get(name)):
+                yield replace(use, removed=name, removed_noun="token-pool", reason=f"token pool '{name}': {use.reason}")
+
+    def _users_of(self, pool: str, usage: PoolUsage | None) -> Iterator[Use]:
+        for grant in usage.grants if usage else ():
+            yield Use(noun="token", reason=f"'{grant.token}' holds {grant.amount} of it")
+        asking = find_token_requests(self.context.seen_by(UNRESTRICTED), self.connection, pool)
+        for request in asking.first:
+            if request.key is not None and request.version is None:
+                yield Use(noun="configuration", reason=f"{request.key} asks for {request.amount} of it")
+            elif request.is_refused:
+                noun = "launch_plans" if request.scope.launch_plan else "workflows"
+                reason = f"{request.scope}, version '{request.version}', asks for {request.amount} of it"
+                yield Use(noun=noun, reason=reason)
+        if rest := asking.refused - sum(request.is_refused for request in asking.first):
+            yield Use(noun="launch_plans", reason=f"{rest} more launch plans or workflows ask for it", count=rest)
+        if count := token_requests.count_unfinished(self.connection, pool):
+            newest = token_requests.unfinished(self.connection, pool, None, _MOST_NAMED)
+            first = tuple(f"{row.project}/{row.domain}/{row.name}" for row in newest)
+            yield Use(noun="executions", reason=describe_needing(count, first), executions=first)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         if changes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from agent.engines.base import (
     Handle,
     NativePhase,
     NativeState,
+    Orphan,
     SubmitRefused,
     Task,
     is_exclusive,
@@ -33,6 +34,7 @@ from agent.engines.kubernetes.logs import OUTPUT_FILES, Logs
 from agent.engines.kubernetes.manifests import WORK, job_manifest, work_directory
 from agent.engines.kubernetes.nodes import Nodes
 from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
+from agent.engines.kubernetes.orphans import orphan_of
 from agent.engines.kubernetes.resource_api import LightkubeApi
 from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
 from agent.engines.kubernetes.watches import Loop, Object, Watch
@@ -233,6 +235,13 @@ class KubernetesEngine(CommandEngine):
             return None
         return Handle(key, f"{job['metadata']['namespace']}/{key}")
 
+    def orphans(self, known: Collection[str]) -> list[Orphan]:
+        """The Jobs of this cluster and admin that are not known, and that Kubernetes was not told to remove."""
+        jobs = self._watched.jobs_by_key()
+        mine = (job for key, job in jobs.items() if key not in known and self._is_ours(job, key))
+        orphans = (orphan_of(job) for job in mine if names.annotation(job, names.ENDPOINT) == self.settings.endpoint)
+        return [orphan for orphan in orphans if orphan is not None]
+
     # Watching
 
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
@@ -338,7 +347,7 @@ class KubernetesEngine(CommandEngine):
         metadata = job["metadata"]
         changes = {"spec": {"ttlSecondsAfterFinished": int(self.settings.keep_seconds)}}
         with contextlib.suppress(Refusal):  # it is gone already
-            self.api.patch(names.jobs_path(metadata["namespace"], metadata["name"]), changes)
+            self._watched.jobs.put(self.api.patch(names.jobs_path(metadata["namespace"], metadata["name"]), changes))
 
     # Output files
 

@@ -41,9 +41,10 @@ class Janitor:
         self._renew_at = 0.0
         self._problem = ""
 
-    def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Look after Jobs until told to stop."""
+    def run(self, is_over: Callable[[], bool] = lambda: False, beat: Callable[[], None] = lambda: None) -> None:
+        """Look after Jobs until told to stop; `beat` is called in each round."""
         while not is_over():
+            beat()
             try:
                 self.step()
                 self._problem = ""

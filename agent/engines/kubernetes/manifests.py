@@ -39,7 +39,11 @@ def job_manifest(task: Task, namespace: str, cluster: str, options: Options) -> 
             "name": task.key,
             "namespace": namespace,
             "labels": own_labels,
-            "annotations": {names.EXECUTION: execution, names.ATTEMPT: environment.get("RAINBOW_ATTEMPT", "")},
+            "annotations": {
+                names.EXECUTION: execution,
+                names.ATTEMPT: environment.get("RAINBOW_ATTEMPT", ""),
+                names.ENDPOINT: options.endpoint,
+            },
         },
         "spec": {
             # A pod that fails is not replaced, nor one that is still ending: another attempt is the admin's to start.
@@ -97,7 +101,8 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, An
             "command": ["sh", "-c", OUTPUTS_COMMAND, "outputs", *(_literal(path) for path in outputs)],
             "workingDir": directory,
             "volumeMounts": mounts,
-            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+            # It requests nothing, so that it fits where the job does; in full, for a namespace may have defaults.
+            "resources": {"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "100m", "memory": "64Mi"}},
         }
         if options.image_pull_policy:
             sidecar["imagePullPolicy"] = options.image_pull_policy

@@ -14,8 +14,8 @@ KEY = "rainbow/key"
 CLUSTER = "rainbow/cluster"
 #: Whether it ends with the agent's Lease.
 GUARDED = "rainbow/guarded"
-#: Annotations: whose attempt it is; and why the agent or the janitor ended it, with a sentence.
-EXECUTION, ATTEMPT = "rainbow/execution", "rainbow/attempt"
+#: Annotations: whose attempt it is, and of which admin; and why the agent or the janitor ended it, with a sentence.
+EXECUTION, ATTEMPT, ENDPOINT = "rainbow/execution", "rainbow/attempt", "rainbow/endpoint"
 ENDED, ENDED_MESSAGE = "rainbow/ended", "rainbow/ended-message"
 
 #: Why a Job was ended, as the annotation says it.

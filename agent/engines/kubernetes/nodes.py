@@ -94,7 +94,11 @@ class Nodes:
                 **({"properties": properties} if properties else {}),
             }
             vertex = graph.add_node(name, fields)
-            graph.add_pool(vertex, "core", int(total["cpu"]))
+            cores, thousandths = divmod(math.floor(total["cpu"] * 1000), 1000)
+            if thousandths:  # of most nodes, since some of their processors is kept for the system
+                graph.add_pool(vertex, "core", cores * 1000 + thousandths, unit="m")
+            else:
+                graph.add_pool(vertex, "core", cores)
             graph.add_pool(vertex, "memory", int(total["memory"] / 2**20), unit="MiB")
             model = {"model": labels[_MODEL]} if _MODEL in labels else {}
             graph.add_pool(vertex, "gpu", int(total["gpu"]), **model)

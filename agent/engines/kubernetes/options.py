@@ -14,6 +14,7 @@ DEFAULTS: Mapping[str, Any] = {
     "kubeconfig": "",  # the file to use instead of KUBECONFIG, the pod's service account or ~/.kube/config
     "context": "",
     "cluster": "",  # the agent's cluster, which the agent fills in
+    "endpoint": "",  # of the admin, which the agent fills in
     "namespace": "{{ project }}-{{ domain }}",
     "leaseNamespace": "rainbow",  # where the agent's and the janitor's Lease are
     "image": "",  # of jobs that name none
@@ -31,8 +32,8 @@ DEFAULTS: Mapping[str, Any] = {
     "timeoutSeconds": 10,
 }
 _TEXTS = (
-    *("kubeconfig", "context", "cluster", "namespace", "leaseNamespace", "image", "imagePullPolicy", "outputsImage"),
-    *("serviceAccount", "gpuResource"),
+    *("kubeconfig", "context", "cluster", "endpoint", "namespace", "leaseNamespace", "image", "imagePullPolicy"),
+    *("outputsImage", "serviceAccount", "gpuResource"),
 )
 _PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 _PLACING = ("tolerations", "affinity", "nodeSelector")
@@ -46,6 +47,7 @@ class Options:
     kubeconfig: str
     context: str
     cluster: str
+    endpoint: str
     namespace: str
     lease_namespace: str
     image: str
@@ -87,6 +89,7 @@ def read_options(given: Mapping[str, Any]) -> Options:
         kubeconfig=options["kubeconfig"],
         context=options["context"],
         cluster=options["cluster"],
+        endpoint=options["endpoint"],
         namespace=options["namespace"],
         lease_namespace=options["leaseNamespace"],
         image=options["image"],

@@ -150,8 +150,9 @@ def _exit(pod: Object, state: NativeState) -> NativeState:
         text = f"It used more memory than its limit of {limit}." if limit else "Its node ran out of memory."
         return replace(state, reason="OUT_OF_MEMORY", message=text, signal=int(signal.SIGKILL))
     if reason in ("StartError", "ContainerCannotRun"):
-        is_missing = "not found" in message or "no such file" in message
-        return replace(state, reason="COMMAND_NOT_FOUND" if is_missing else "NOT_STARTED", message=message)
+        if "not found" in message or "no such file" in message:
+            return replace(state, exit_code=127, reason="COMMAND_NOT_FOUND", message=message)  # as a shell has it
+        return replace(state, reason="NOT_STARTED", message=message)
     if 128 < code < 128 + signal.NSIG:
         number = code - 128
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)

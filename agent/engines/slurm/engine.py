@@ -8,11 +8,8 @@ if the site has it, or from the completion log.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import re
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +17,6 @@ from typing import Any, ClassVar
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import (
     Bid,
-    EngineUnavailable,
     Handle,
     NativePhase,
     NativeState,
@@ -29,15 +25,18 @@ from agent.engines.base import (
     Task,
     parse_seconds,
 )
-from agent.engines.command_engine import TASK, CommandEngine, is_locked
+from agent.engines.batch.endings import recorded_state
+from agent.engines.batch.engine import BatchEngine, lock_submission
+from agent.engines.batch.job_files import LOCK, marked_id
+from agent.engines.batch.script import check_environment
+from agent.engines.command_engine import TASK
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.descriptions import describe
-from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, Room
-from agent.engines.slurm.script import arguments, batch_script, check_environment
-from agent.engines.slurm.states import phase_of, recorded_state, state_of
-from agent.files import rewrite_file, write_json
+from agent.engines.slurm.script import arguments, batch_script
+from agent.engines.slurm.states import phase_of, state_of
+from agent.files import write_json
 
 #: Slurm gives a start more than ten years away if it cannot tell.
 _LONGEST_ETA_SECONDS = 10 * 365 * 86400.0
@@ -53,7 +52,7 @@ _NEVER = re.compile(
 _LAG_SECONDS = 30.0
 
 
-class SlurmEngine(CommandEngine):
+class SlurmEngine(BatchEngine):
     """Runs commands as batch jobs."""
 
     name = "slurm"
@@ -72,7 +71,6 @@ class SlurmEngine(CommandEngine):
     poll_seconds = 2.0
     #: Jobs belong to the cluster, not to the agent's machine.
     is_shared = True
-    guards_leases = True
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(options, directory, clock=clock)
@@ -86,8 +84,7 @@ class SlurmEngine(CommandEngine):
         self.commands = SlurmCommands(self.options["configuration"], timeout_seconds, clock)
         self.partitions = Partitions(self.commands, clock)
         self._room = Room()
-        #: Until when guarded jobs whose script has not begun yet may go on, by key.
-        self._leases: dict[str, float] = {}
+        self._leases = {}
         #: When Slurm was first found not to know a job, by key.
         self._missing_since: dict[str, float] = {}
 
@@ -133,7 +130,7 @@ class SlurmEngine(CommandEngine):
             grace_seconds=self.options["graceSeconds"],
             log_limit_bytes=self.options["logLimitBytes"],
         )
-        with lock_submission(directory) as lock:
+        with lock_submission(directory / LOCK, task.key) as lock:
             try:
                 printed, _ = self.commands.run(
                     "sbatch", "--parsable", *self._arguments(task, directory), script=script, holding=lock
@@ -148,19 +145,11 @@ class SlurmEngine(CommandEngine):
     def find(self, key: str) -> Handle | None:
         """The job of that key that started, else the first that was submitted."""
         directory = self.directory / key
-        self._await_submission(directory)
+        self._await_submission(directory / LOCK, key, self.options["timeoutSeconds"] * 3)
         if (native_id := marked_id(directory)) is not None:
             return Handle(key, native_id)
         jobs = _accepted(self.commands.named(key)) or _accepted(self.commands.past_jobs(name=key))
         return Handle(key, jobs[0].id) if jobs else None
-
-    def _await_submission(self, directory: Path) -> None:
-        """Wait for an sbatch that still runs although the agent that started it has ended."""
-        deadline = self._clock.steady() + self.options["timeoutSeconds"] * 3
-        while is_locked(directory / LOCK):
-            if self._clock.steady() > deadline:
-                raise EngineUnavailable(f"an earlier sbatch of {directory.name} has not ended yet")
-            self._clock.sleep(0.02)
 
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The state of each job, with one command for all that the controller remembers."""
@@ -218,10 +207,6 @@ class SlurmEngine(CommandEngine):
                 states[handle.key] = NativeState(NativePhase.UNKNOWN, message=message)
         return states
 
-    def _was_signalled(self, key: str) -> bool:
-        ending = read_ending(self.directory / key)
-        return ending is not None and ending.is_signalled
-
     def _state(self, job: NativeJob) -> NativeState:
         try:
             nodes = self.commands.expand_nodes(job.nodes)
@@ -232,9 +217,7 @@ class SlurmEngine(CommandEngine):
 
     def cancel(self, handle: Handle) -> None:
         """Cancel every job of that key, and keep one that Slurm does not show yet from starting."""
-        with contextlib.suppress(OSError):  # on a full disk scancel has to do
-            if (self.directory / handle.key).is_dir():
-                (self.directory / handle.key / CANCELLED).touch()
+        self._mark_cancelled(handle.key)
         ids = [job.id for job in self.commands.named(handle.key) if not phase_of(job).finished]
         if ids:
             # Refused if a job has ended meanwhile.
@@ -254,34 +237,6 @@ class SlurmEngine(CommandEngine):
             return False
         self.cancel(handle)
         return bool(jobs)
-
-    def renew(self, seconds: Mapping[Handle, float]) -> None:
-        """Tell batch scripts how long their jobs may go on, from when they read it."""
-        for handle, left in seconds.items():
-            directory = self.directory / handle.key
-            if (directory / LEASE).exists() and not (directory / ENDED).exists():
-                self._renew(handle.key, left)
-
-    def _renew(self, key: str, seconds: float) -> None:
-        directory = self.directory / key
-        # A script that begins after this waits for another renewal, which states() gives.
-        if marked_id(directory) is None:
-            self._leases[key] = self._clock.steady() + seconds
-        else:
-            self._leases.pop(key, None)
-        # The clocks of nodes differ: a script counts the seconds from when it sees that the text has changed.
-        rewrite_file(directory / LEASE, f"{secrets.token_hex(8)} {int(seconds):<10}\n".encode())
-
-    def _renew_begun(self) -> None:
-        """Renew the leases of jobs whose script has begun since they were last renewed, for what is left of them."""
-        for key, until in list(self._leases.items()):
-            left = until - self._clock.steady()
-            if left <= 0:
-                del self._leases[key]
-                continue
-            with contextlib.suppress(OSError):  # tried again; the others must not wait for it
-                if marked_id(self.directory / key) is not None:
-                    self._renew(key, left)
 
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""
@@ -323,19 +278,6 @@ class SlurmEngine(CommandEngine):
         self._missing_since.pop(handle.key, None)
         self._room.forget(handle.native_id)
         super().forget(handle)
-
-
-@contextlib.contextmanager
-def lock_submission(directory: Path) -> Iterator[int]:
-    """A lock that sbatch inherits, so that a later agent can tell whether it still runs."""
-    lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield lock
-    except BlockingIOError as error:
-        raise EngineUnavailable(f"an earlier sbatch of {directory.name} has not ended yet") from error
-    finally:
-        os.close(lock)
 
 
 def _accepted(jobs: Sequence[NativeJob]) -> list[NativeJob]:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Task
+from agent.engines.batch.shapes import shape
 from agent.engines.slurm.commands import NativeJob, SlurmCommands
-from agent.engines.slurm.script import minutes, shape
+from agent.engines.slurm.script import minutes
 from ctl.client.words import did_you_mean, listed
 
 _FRESH_SECONDS = 60.0

@@ -105,7 +105,7 @@ def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool
     printer, backoff, is_first = session.printer, Backoff(session), True
     while True:
         pools = read() if is_first else backoff.call(read)
-        changed = [pool for key, pool in (pools or {}).items() if seen.get(key) != pool]
+        changed = [pool for key, pool in (pools or {}).items() if key not in seen or not _is_same(seen[key], pool)]
         if changed and not printer.stream([f"{TOKEN_POOL}/{pool['name']}" for pool in changed], changed):
             printer.rows([{**pool, "at": to_second(datetime.now(UTC).isoformat())} for pool in changed], _WATCHED)
         gone = [] if pools is None else [key for key in seen if key not in pools]
@@ -117,6 +117,13 @@ def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool
         printer = printer.without_headers() if seen else printer
         sys.stdout.flush()
         session.sleep(_POLL_SECONDS)
+
+
+def _is_same(before: Document, pool: Document) -> bool:
+    """Whether nothing has changed but how long tokens are held: each holder renews them again and again."""
+    renewed = {number: holder.get("until") for number, holder in enumerate(pool.get("holders") or [])}
+    holders = [{**holder, "until": renewed.get(number)} for number, holder in enumerate(before.get("holders") or [])]
+    return {**before, "holders": holders} == {**pool, "holders": pool.get("holders") or []}
 
 
 def _first_holder(pool: Document) -> str:

@@ -6,7 +6,7 @@ import io
 import itertools
 import logging
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 
 from agent.calls import Runner
 from agent.config import Config
+from agent.engines.base import Handle, Orphan
 from agent.engines.safe import SafeEngine
 from agent.intents import Intent, Intents, Stage
 from agent.loop import Agent
@@ -24,6 +25,7 @@ from agent.quantities import parse_quantity
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
 from agent.status import StatusLine
+from agent.tasks import key_of
 from agent.testing import QUEUED, RUNNING, SUCCEEDED, FakeClock, FakeEngine, Program
 from agent.transport import AdminClient, Token
 from tests.support.agent_scripts import ScriptedAdmin, answer, error
@@ -641,3 +643,31 @@ def test_a_cancel_counts_although_the_state_directory_cannot_be_written(bench: B
     run_until(bench, lambda: bool(bench.engine.cancelled))
     assert len(bench.engine.cancelled) == 1
     assert "stateDirectory: cannot be written" in bench.agent.problem
+
+
+class LeftEngine(FakeEngine):
+    """An engine in which a dead agent has left a job."""
+
+    def orphans(self, known: Collection[str]) -> list[Orphan]:
+        keys = [key for key in self.jobs if key not in known and key not in self.forgotten]
+        return [Orphan(Handle(key, "1"), id=LEFT["id"], uid=LEFT["uid"], attempt=2) for key in keys]
+
+
+LEFT: dict[str, Any] = {"id": {"project": "p", "domain": "d", "name": "left"}, "attempt": 2, "uid": "abc123"}
+
+
+def test_what_a_dead_agent_left_is_held_and_ended_if_the_admin_does_not_know_it(
+    new_bench: Callable[..., Bench],
+) -> None:
+    key = key_of(LEFT)
+    bench = new_bench(engine=LeftEngine(jobs={key: RUNNING}))
+
+    def reply(body: dict[str, Any]) -> dict[str, Any]:
+        lost = [{**LEFT, "reason": "NOT_YOURS"}] if body["holding"] else []
+        return answer(lost=lost, refused=[{"event": event["event"], "reason": "OLD"} for event in body["events"]])
+
+    bench.script.answers = [reply]
+    run_until(bench, lambda: key in bench.engine.forgotten)
+    assert next(body["holding"] for body in bench.script.bodies if body["holding"]) == [LEFT]
+    assert bench.engine.cancelled == [key]
+    assert bench.agent.work.intents == {}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.engines.base import Task
-from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LEASE_OVER, MARK, TERMINATED
+from agent.engines.batch.job_files import CANCELLED, ENDED, LEASE, LEASE_OVER, MARK, TERMINATED
 from agent.engines.slurm.script import batch_script
 from agent.files import write_file
 from tests.support.disks import SmallDisk

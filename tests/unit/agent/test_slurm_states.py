@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.engines.base import NativePhase
-from agent.engines.slurm.job_files import CANCELLED, ENDED, MARK
-from agent.engines.slurm.states import recorded_state
+from agent.engines.batch.endings import recorded_state
+from agent.engines.batch.job_files import CANCELLED, ENDED, MARK
 
 
 @pytest.mark.parametrize(

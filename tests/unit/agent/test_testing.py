@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from types import ModuleType
@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import EngineUnavailable, Handle, NativeState, SubmitRefused, Task
+from agent.engines.base import EngineUnavailable, Handle, NativeState, Orphan, SubmitRefused, Task
 from agent.engines.local import LocalEngine
 from agent.testing import (
+    ABORTED,
     CHECKED_PROGRAMS,
+    CHECKS,
     QUEUED,
     RUNNING,
     SUCCEEDED,
@@ -60,6 +62,27 @@ class LoudEngine(FakeEngine):
         return super().logs(handle, stream, 0, 1000) if handle.key in self.jobs else b""
 
 
+class PatientEngine(FakeEngine):
+    """Calls a time limit that is over an abort."""
+
+    def __init__(self, **fields: Any) -> None:
+        programs = {**CHECKED_PROGRAMS, "tail": Program(states=(QUEUED, RUNNING, ABORTED))}
+        super().__init__(**{**fields, "programs": programs})
+
+
+class WastefulEngine(FakeEngine):
+    """Limits no memory."""
+
+    def __init__(self, **fields: Any) -> None:
+        programs = {**CHECKED_PROGRAMS, "sh": Program(states=(QUEUED, RUNNING, SUCCEEDED))}
+        super().__init__(**{**fields, "programs": programs})
+
+
+class SecretiveEngine(FakeEngine):
+    def orphans(self, known: Collection[str]) -> list[Orphan]:
+        return []
+
+
 class CarelessEngine(FakeEngine):
     """Ends nothing when a lease is over."""
 
@@ -72,16 +95,26 @@ class CarelessEngine(FakeEngine):
     [
         (ForgetfulEngine, "find() returns None for a job that was submitted as"),
         (GreedyEngine, "capacity() has 3 of 2 cpu free"),
-        (StubbornEngine, "rb-check-sleep-1 is "),
+        (StubbornEngine, "rb-c0ffee-sleep-1 is "),
         (OmniscientEngine, "for a job that was never submitted"),
         (LoudEngine, "from offset 1, limited to 3 bytes, are b'hello\\n'"),
-        (CarelessEngine, "rb-check-never-renewed-1 is "),
+        (PatientEngine, "a job that ran longer than its limit ended ABORTED"),
+        (WastefulEngine, "a job above its memory limit ended SUCCEEDED, not FAILED OUT_OF_MEMORY"),
+        (SecretiveEngine, "orphans() leaves out rb-c0ffee-orphan-1"),
+        (CarelessEngine, "rb-c0ffee-never-renewed-1 is "),
     ],
 )
 def test_the_check_names_a_broken_promise(tmp_path: Path, engine_type: type[FakeEngine], problem: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_engine(engine_type(programs=CHECKED_PROGRAMS), tmp_path, clock=FakeClock())
     assert problem in str(caught.value)
+
+
+def test_checks_that_a_back_end_cannot_keep_are_left_out_by_name(tmp_path: Path) -> None:
+    engine = WastefulEngine()
+    check_engine(engine, tmp_path, clock=FakeClock(), checks=[name for name in CHECKS if name != "memory"])
+    with pytest.raises(ValueError, match="there is no 'memroy'; there are description, "):
+        check_engine(engine, tmp_path, checks=["memroy"])
 
 
 def test_a_job_goes_through_the_states_of_its_program() -> None:
@@ -131,7 +164,7 @@ def test_the_examples_in_the_documentation_run(tmp_path: Path, monkeypatch: pyte
     vars(site)["MyEngine"] = LocalEngine
     monkeypatch.setitem(sys.modules, "mysite", ModuleType("mysite"))
     monkeypatch.setitem(sys.modules, "mysite.engine", site)
-    page = (Path(__file__).parents[3] / "docs/agents.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/engines/writing-your-own.md").read_text()
     check, fake = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     names: dict[str, Any] = {}
     exec(check, names)

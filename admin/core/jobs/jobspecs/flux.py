@@ -20,7 +20,8 @@ from admin.core.problems import Path, Problem, add_problem, closest, quoted, sho
 
 _REMEDIES = {
     "queue": "a queue is chosen by the execution queue attributes",
-    "constraints": "say what a cluster must have with 'requires' in a job",
+    "bank": "an agent's options say which account is charged",
+    "constraints": "say what a node must have with 'requires' in the simple form",
     "dependencies": "create the execution when what it waits for has finished",
 }
 #: Where Flux writes that a node or a core runs several tasks.

@@ -64,7 +64,14 @@ def _amount(resource: str, amounts: Amounts | None) -> int | float | None:
 
 
 def _total(resource: str) -> Callable[[Subject], Value | None]:
-    return lambda subject: _amount(resource, subject.candidate.cluster.capacity)
+    def read(subject: Subject) -> Value | None:
+        cluster = subject.candidate.cluster
+        if resource in (cluster.capacity or {}) or cluster.machine is None:
+            return _amount(resource, cluster.capacity)
+        described = cluster.machine.total(resource)
+        return None if described is None else _amount(resource, {resource: described})
+
+    return read
 
 
 def _free(resource: str) -> Callable[[Subject], Value | None]:

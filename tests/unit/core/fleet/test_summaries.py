@@ -120,9 +120,9 @@ def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
 
     assert summary("gpu") == (
         "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned: event 7, "
-        "anonymous (says otto), 3 d ago, 'new disks'), c (lost), d (weight 0) do not."
+        "anonymous (says otto), 3 d ago, 'new disks'), c (lost), d (weight 0) take no work."
     )
-    assert summary("some").endswith(" 'new disks') does not; d (expected: no agent has been seen).")
+    assert summary("some").endswith(" 'new disks') takes no work; d (expected: no agent has been seen).")
     assert summary("one") == "Pool 'one' (weighted): its one member takes work; free are 1 of 2 cpu."
     assert summary("none").startswith("Pool 'none' (weighted): no member takes work now, so that what is placed by it")
     assert summary("full") == "Pool 'full' (weighted): its one member is full; free are 0 of 2 cpu."

@@ -23,7 +23,7 @@ def test_annotations_of_an_image_become_requirements() -> None:
         "org.supercontainers.mpi.implementation": "mpich",
         "team/anything": "else",
     }
-    assert requires(annotations=annotations) == ["containment arch = aarch64", "mpi implementation = mpich"]
+    assert requires(annotations=annotations) == ["containment arch = arm64", "mpi implementation = mpich"]
 
 
 def test_compatibility_becomes_requirements_beside_those_that_are_given() -> None:
@@ -36,7 +36,7 @@ def test_compatibility_becomes_requirements_beside_those_that_are_given() -> Non
     given = [{"name": "io", "field": "type", "match": "shm"}]
     assert requires(requires=given, compatibility=compatibility) == [
         "io type = shm",
-        "containment arch = x86_64",
+        "containment arch = amd64",
         "containment os = linux",
         "libraries mpich from 4.0 to 4.2",
         "libraries cuda = 12.1",

@@ -135,6 +135,8 @@ def test_pools_and_units() -> None:
     summary = summarize(read_description(document))
     assert summary.largest["node"] == {"core": 16_000, "gpu": 4, "memory": 64 * 10**9, "storage": 2**40}
     assert summary.totals["core"] == 17_000
+    document["graph"]["nodes"]["k1"]["metadata"].update(size=1930, unit="m")
+    assert summarize(read_description(document)).largest["node"]["core"] == 1930
 
 
 def test_equal_parts_of_graphs_are_shared() -> None:
@@ -216,6 +218,19 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
         (changed("graph/nodes/k1/metadata/type", 5), "graph.nodes.k1.metadata.type", "5 is not a type"),
         (changed("graph/nodes/k1/metadata/type", "a b"), "graph.nodes.k1.metadata.type", "'a b' is not a type"),
         (changed("graph/nodes/k1/metadata/type", ""), "graph.nodes.k1.metadata.type", "'' is not a type"),
+        (
+            changed("graph/nodes/k1/metadata/type", "Cores"),
+            "graph.nodes.k1.metadata.type",
+            "unknown type 'Cores': give core",
+        ),
+        (changed("graph/nodes/k1/metadata/type", "cpu"), "graph.nodes.k1.metadata.type", "give core"),
+        (changed("graph/nodes/k1/metadata/type", "RAM"), "graph.nodes.k1.metadata.type", "give memory"),
+        (changed("graph/nodes/n1/metadata/type", "host"), "graph.nodes.n1.metadata.type", "give node"),
+        (
+            changed("graph/nodes/k1/metadata/properties", dict.fromkeys(map(str, range(1000)), "x")),
+            "graph.nodes.k1.metadata",
+            "has 1,002 fields, more than 1,000",
+        ),
         (changed("graph/nodes/k1/metadata/size", -1), "graph.nodes.k1.metadata.size", "-1 is below zero"),
         (changed("graph/nodes/k1/metadata/size", 1.5), "graph.nodes.k1.metadata.size", "1.5 is not a whole number"),
         (changed("graph/nodes/k1/metadata/size", True), "graph.nodes.k1.metadata.size", "true is not a whole number"),
@@ -255,6 +270,11 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
 )
 def test_what_is_wrong_is_refused_by_name(document: Any, field: str, reason: str) -> None:
     assert reason in refusals(document)[field]
+
+
+def test_other_words_are_types_of_their_own() -> None:
+    document = by_id(*SMALL, ("d", "ssd", "n1"), ("f", "fpga", "n1"), ("p", "pu", "k1"))
+    assert summarize(read_description(document)).largest["node"] == {"core": 1000, "ssd": 1, "fpga": 1, "pu": 1}
 
 
 def test_two_parents_are_refused() -> None:

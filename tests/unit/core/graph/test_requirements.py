@@ -126,3 +126,14 @@ def test_the_main_graph_has_two_names() -> None:
         requirement = read_requirement({"name": name, "field": "f", "match": "x"}, (), [])
         assert requirement is not None
         assert requirement.subsystem == "containment"
+
+
+@pytest.mark.parametrize("described", ["amd64", "x86_64"])
+@pytest.mark.parametrize("wanted", ["amd64", "x86_64"])
+def test_an_architecture_is_the_same_by_either_of_its_names(described: str, wanted: str) -> None:
+    node = Feature("containment", {"arch": described})
+    assert Requirement("containment", "arch", match=wanted).is_met_by(node)
+    assert not Requirement("containment", "arch", match="arm64").is_met_by(node)
+    assert Requirement("libraries", "arch", match=wanted).is_met_by(Feature("libraries", {"arch": described})) is (
+        described == wanted
+    )

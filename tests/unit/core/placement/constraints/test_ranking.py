@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from admin.core.fleet.fleet import Fleet
+from admin.core.graph.descriptions import read_description
+from admin.core.graph.machines import Machines
+from admin.core.graph.memory import MemoryBackend
 from admin.core.placement.candidates import JobParameters, RequestedStrategy, Workload
 from admin.core.placement.decisions import Decision, decide
 from admin.core.placement.stored_candidates import render_candidates
 from admin.core.resources import Amounts
 from tests.support.small_fleets import NOW, group, pool, reports, small_fleet
+from tests.support.small_graphs import cluster_document
 
 JOB = JobParameters(
     tasks=8,
@@ -160,6 +165,15 @@ def test_what_a_cluster_has_can_be_named() -> None:
     )
     fleet = fleet_of([{"filter": condition}, {"filter": "zone == 'eu' and spot and rack == 'r1'"}], clusters, a=state)
     assert placed(fleet).cluster == "a"
+
+
+def test_what_neither_report_nor_definition_tells_is_as_described() -> None:
+    condition = "nodes == 3 and cpu == 36 and gpu == 0 and default(memory, -1) == -1"
+    fleet = fleet_of([{"filter": condition}], {"a": {}}, a={"health": "ready"})
+    machine = Machines(MemoryBackend()).add("d", read_description(cluster_document(3, 12)))
+    described = replace(fleet, clusters={"a": replace(fleet.clusters["a"], machine=machine)})
+    assert placed(fleet, demand={}).cluster is None
+    assert placed(described, demand={}).cluster == "a"
 
 
 def test_what_was_assigned_since_the_report_is_not_free() -> None:

@@ -1,4 +1,4 @@
-"""The files in the directory of a Slurm job, which outlast the short memory of Slurm's controller."""
+"""The files in the directory of a job with a batch script, which outlast what its back end remembers of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 from agent.files import read_file
 
 _MOST_BYTES = 1000
+#: What a back end may end a job with.
+_SIGNALLED = {128 + number for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGALRM, signal.SIGHUP)}
 
-#: Locked (flock) by sbatch while it runs.
+#: Locked (flock) while the job is being submitted.
 LOCK = "lock"
 #: The native id of the job that runs the command; whichever job creates the file first is the only one.
 MARK = "native-id"
@@ -31,7 +33,7 @@ RESERVE = "ended.reserve"
 TIME_LIMIT, COMMAND_NOT_FOUND, NO_WORKING_DIRECTORY = "TIME_LIMIT", "COMMAND_NOT_FOUND", "NO_WORKING_DIRECTORY"
 #: The lease is over; recorded before the command is ended.
 LEASE_OVER = "LEASE_OVER"
-#: Slurm sent SIGTERM: only Slurm knows why.
+#: The back end sent a signal: only it knows why.
 TERMINATED = "TERMINATED"
 
 
@@ -46,14 +48,14 @@ class Ending:
 
     @property
     def is_signalled(self) -> bool:
-        """Whether Slurm may have ended the command, which may die of a signal before the script gets the same one."""
-        return self.reason == TERMINATED or self.code in (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+        """Whether the back end may have ended the command, which may die of a signal before the script gets it."""
+        return self.reason == TERMINATED or self.code in _SIGNALLED
 
 
 def marked_id(directory: Path) -> str | None:
     """The native id of the job that runs, or ran, the command; None if none has started."""
     try:
-        return read_file(directory / MARK, _MOST_BYTES).decode("ascii").strip() or None
+        return read_file(directory / MARK, _MOST_BYTES).decode().strip() or None
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return None
 

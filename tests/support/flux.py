@@ -1,0 +1,93 @@
+"""A real Flux instance of two brokers on this machine, on local sockets, for the time of the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.servers import ended_with_us, owned_directory
+from tests.support.waiting import wait_until
+
+NODES = 2
+
+
+@dataclass
+class FluxInstance:
+    """An instance that can be ended and started again, with its jobs and without them."""
+
+    directory: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"local://{self.directory}/run/local-0"
+
+    def start(self) -> None:
+        """Start the brokers, with what an earlier instance here has left of its jobs."""
+        for name in ("run", "state"):
+            (self.directory / name).mkdir(exist_ok=True)
+        options = f"--test-rundir={self.directory}/run", f"-Sstatedir={self.directory}/state"
+        with (self.directory / "flux.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                ["flux", "start", f"--test-size={NODES}", *options, "sleep", "3600"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=ended_with_us(signal.SIGTERM),
+            )
+        log_path = self.directory / "flux.log"
+        wait_until(self.answers, 120, explain=lambda: f"Flux does not answer:\n{log_path.read_text()}")
+
+    def answers(self) -> bool:
+        """Whether all nodes are up."""
+        done = subprocess.run(
+            ["flux", "resource", "list", "-s", "free,allocated", "-no", "{nnodes}"],
+            env={**os.environ, "FLUX_URI": self.uri},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode == 0 and sum(int(count) for count in done.stdout.split()) == NODES
+
+    def run(self, *command: str) -> str:
+        """The output of one of Flux's commands."""
+        environment = {**os.environ, "FLUX_URI": self.uri}
+        done = subprocess.run(
+            ["flux", *command], env=environment, check=True, capture_output=True, text=True, timeout=60
+        )
+        return done.stdout.strip()
+
+    def stop(self) -> None:
+        """End it and its jobs in order, keeping what it knows of them; what hangs is killed."""
+        if self.process is None:
+            return
+        with suppress(subprocess.SubprocessError):
+            self.run("shutdown", "--quiet", "--background")
+            self.process.wait(60)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(60)
+        self.process = None
+
+
+def is_installed() -> bool:
+    return shutil.which("flux") is not None
+
+
+@contextmanager
+def running_flux() -> Iterator[FluxInstance]:
+    """An instance that takes jobs."""
+    with owned_directory("rainbow-flux") as directory:
+        instance = FluxInstance(directory)
+        try:
+            instance.start()
+            yield instance
+        finally:
+            instance.stop()
