@@ -92,6 +92,7 @@ _OPERATIONS = (
     audit.operations,
     changes.operations,
     service.clock,
+    service.health,
     service.configuration,
     effective.operations,
     executions.operations,

@@ -12,7 +12,8 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple, TypeVar
@@ -251,7 +252,8 @@ class Gate:
                 raise Unauthenticated(_FORWARDED)
             return ANYBODY
         if token is None and session is not None and self._session_of is not None:
-            return self._session_of(session)
+            with self._lookup():
+                return self._session_of(session)
         if token is None:
             raise Unauthenticated(self._no_token(has_users))
         if has_users and token.startswith(tokens.USER.mark) and self._user_of is not None:
@@ -344,18 +346,25 @@ class Gate:
 
     def _look_up(self, owner_of: Callable[[str], Owner], token: str, address: str) -> Owner:
         """The cluster or user of a token; a wrong one that is one too many is not looked up."""
+        with self._lookup():
+            seconds = self._wrong_tokens.seconds_left(address, token)
+            if seconds and not self._is_live(token):
+                raise self._wrong_tokens.refusal(seconds)
+            try:
+                return owner_of(token)
+            except Unauthenticated:
+                self._wrong_tokens.add(address, token)
+                raise
+
+    @contextmanager
+    def _lookup(self) -> Iterator[None]:
+        """One of the places for callers who are looked up; Busy where there is none."""
         try:
             place = self._lookups.pop()  # of a list, which no two threads can do at once
         except IndexError:
             raise Busy() from None
         try:
-            seconds = self._wrong_tokens.seconds_left(address, token)
-            if seconds and not self._is_live(token):
-                raise self._wrong_tokens.refusal(seconds)
-            return owner_of(token)
-        except Unauthenticated:
-            self._wrong_tokens.add(address, token)
-            raise
+            yield
         finally:
             self._lookups.append(place)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Bid, EngineError, Task
+from agent.engines.requirements import required_fields
 from agent.engines.safe import SafeEngine
 
 #: How long one round of the loop may take for bids: leases are watched between two.
@@ -93,7 +94,8 @@ class Bids:
     def _ask(self, question: Mapping[str, Any]) -> Bid:
         """What the engine says; the same as before of a job that asks for the same as one a moment ago."""
         job, queue, limit = question["job"], question.get("queue") or "", question.get("time_limit_seconds")
-        shape = json.dumps([[job.get(name) for name in _SHAPE], bool(job.get("command")), queue, limit], sort_keys=True)
+        needs = [*(job.get(name) for name in _SHAPE), required_fields(job), bool(job.get("command"))]
+        shape = json.dumps([needs, queue, limit], sort_keys=True)
         known = self._known.get(shape)
         if known is not None:
             return known[1]

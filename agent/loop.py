@@ -150,7 +150,7 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
-            obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
+            obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem or self.work.waits_for
             slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
             self._bids.step(obstacle, self.work.intents.counts(), slot_seconds)
             self._start_calls(once=once)
@@ -285,7 +285,7 @@ class Agent:
 
     def _free_slots(self) -> int:
         """How many new executions to ask for."""
-        if self.work.is_stopping or self.work.problem:
+        if self.work.is_stopping or self.work.problem or self.work.waits_for:
             return 0
         return max(0, min(self.config.want, self.config.slots - self.work.intents.active))
 

@@ -122,6 +122,8 @@ class FakeEngine:
     jobs: dict[str, NativeState] = field(default_factory=dict)
     #: Why check() declines every task; empty to accept them.
     decline_reason: str = ""
+    #: Why a task cannot be started beside what runs, by its key.
+    waits: dict[str, str] = field(default_factory=dict)
     #: Why no call is answered (EngineUnavailable); empty while the back end answers.
     unavailable: str = ""
     #: What a method raises, by its name: `SubmitRefused` for submit, or any other exception.
@@ -146,6 +148,10 @@ class FakeEngine:
     def check(self, task: Task) -> str:
         self._fail("check")
         return self.decline_reason
+
+    def must_wait(self, task: Task) -> str:
+        """Why the test lets the task wait at the agent."""
+        return self.waits.get(task.key, "")
 
     def submit(self, task: Task) -> Handle:
         """Queue a job; AssertionError if there is one of its key already."""

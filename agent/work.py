@@ -61,6 +61,8 @@ class Work:
         self.native: dict[str, NativeState] = {}
         #: Why the engine or the state directory could not be used in the last step.
         self.problem = ""
+        #: Why what is leased waits although there is a slot; empty if nothing does.
+        self.waits_for = ""
         self.is_stopping = False
         self.is_draining = False  #: whether the admin says that the cluster drains
         self._state = state
@@ -214,7 +216,8 @@ class Work:
         return intent.stage is Stage.SUBMITTED and state is not None and state.phase is NativePhase.QUEUED
 
     def _submit(self) -> None:
-        """Submit what the admin has confirmed, as far as there are free slots."""
+        """Submit what the admin has confirmed, as far as there are free slots and room beside what runs."""
+        self.waits_for = ""
         self._try_in_turn(self.intents.in_stage(Stage.HELD), self._start_if_confirmed)
 
     def _start_if_confirmed(self, intent: Intent) -> None:
@@ -222,9 +225,18 @@ class Work:
             return
         has_slot = len(self.intents.in_stage(Stage.SUBMITTED)) < self._slots
         may_start = has_slot and not self.is_stopping and not self.is_draining
-        if (may_start or self._was_over(intent)) and self._turns.take(intent):
+        was_over = self._was_over(intent)
+        if not (was_over or (may_start and self._has_room(intent))):
+            return
+        if self._turns.take(intent):
             self._start(intent)
             self._next_poll_at = 0.0
+
+    def _has_room(self, intent: Intent) -> bool:
+        """Whether it may start beside what runs; behind one that may not, the others wait too, so that it can."""
+        if not self.waits_for:
+            self.waits_for = self.engine.must_wait(self._task(intent))
+        return not self.waits_for
 
     def _was_over(self, intent: Intent) -> bool:
         """Whether this is an attempt that was over before the admin's database was restored, and is only reported."""
@@ -419,8 +431,9 @@ class Work:
     @property
     def is_startable(self) -> bool:
         """Whether something is about to be submitted."""
-        has_slot = len(self.intents.in_stage(Stage.SUBMITTED)) < self._slots and not self.problem
-        return has_slot and any(self.leases.is_confirmed(intent) for intent in self.intents.in_stage(Stage.HELD))
+        has_slot = len(self.intents.in_stage(Stage.SUBMITTED)) < self._slots
+        may_start = has_slot and not (self.problem or self.waits_for)
+        return may_start and any(self.leases.is_confirmed(intent) for intent in self.intents.in_stage(Stage.HELD))
 
     @property
     def is_unpolled(self) -> bool:

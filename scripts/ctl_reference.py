@@ -36,7 +36,7 @@ PAGES = {
     "tokens": ("fleet.tokens",),
     "users": ("users",),
     "access": ("access",),
-    "operations": ("reconciliations", "clock", "admin_config", "audit"),
+    "operations": ("health", "reconciliations", "clock", "admin_config", "audit"),
     "client": ("login", "config", "completion", "version"),
 }
 

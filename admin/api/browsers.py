@@ -25,6 +25,8 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})  # none: typed into the address bar
 _USUAL_PORTS = (80, 443)
 _MOST_ADMITTED = 256
+#: What browsers send forms as; the second where they have a file.
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 #: Below it the console has its pages, and takes forms, each with a token that only one of its pages can know.
 CONSOLE = "/console/"
 
@@ -66,7 +68,7 @@ class BrowserGuard:
 def _is_own_form(environ: WSGIEnvironment) -> bool:
     """Whether a form of the console was sent, by a browser that says that a page of ours had it."""
     mime = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
-    is_form = mime == "application/x-www-form-urlencoded" and environ.get("PATH_INFO", "").startswith(CONSOLE)
+    is_form = mime in _FORMS and environ.get("PATH_INFO", "").startswith(CONSOLE)
     return is_form and ("HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin")
 
 

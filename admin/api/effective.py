@@ -17,10 +17,12 @@ from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBo
 from admin.messages.pages import key_of, token_of
 from admin.messages.reach import ReachAnswer, ReachQuery, scope_of_token
 from admin.messages.requests import Fields
+from admin.messages.scope_children import ScopesAnswer, ScopesQuery
 from admin.messages.uses import UsesAnswer, UsesQuery, question_of
 from admin.services.comparisons import ScopeAt, compare_scopes
 from admin.services.effective import effective_attributes, stale_text
 from admin.services.reach import find_reach
+from admin.services.scope_children import list_children
 from admin.services.uses import find_uses
 
 #: The header of an answer from before the database went away: how many seconds ago it was true.
@@ -83,6 +85,15 @@ def get_reach(query: Fields) -> ReachAnswer:
     [kind] = _kinds(query)
     reach = find_reach(context(), kind, _scope(query), scope_of_token(query.get("token")), query["limit"])
     return ReachAnswer.from_reach(reach)
+
+
+@operations.add("GET", "/scopes", query=ScopesQuery, shows_some=True, permission="attributes.read", errors=(404,))
+def list_scopes(query: Fields) -> ScopesAnswer:
+    """List the scopes right below one, each with the kinds that are set there."""
+    key = key_of(query.get("token"), 1)
+    after = None if key is None else key[0]
+    children = list_children(context(), _scope(query), after=after, search=query["search"], limit=query["limit"])
+    return ScopesAnswer.from_children(children)
 
 
 @operations.add("GET", "/uses", query=UsesQuery, shows_some=True, permission="attributes.read", errors=(404,))

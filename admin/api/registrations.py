@@ -121,7 +121,7 @@ def _list_workflows(id: str, path: str, summary: str) -> None:
 def _list_launch_plans(id: str, path: str, summary: str, state: str | None = None) -> None:
     @operations.add("GET", path, id=id, summary=summary, query=PlansQuery, permission="workflows.read")
     def list_launch_plans(query: Fields, **key: str) -> LaunchPlansAnswer:
-        chosen = versions_filter(key, workflow=query.get("workflow"), state=state)
+        chosen = versions_filter(key, workflow=query.get("workflow"), search=query.get("search"), state=state)
         page, last = registrations.list_launch_plans(context(), chosen, _key(query.get("token")), query["limit"])
         answers = [LaunchPlanAnswer.from_registered(launch_plan) for launch_plan in page]
         return LaunchPlansAnswer(launch_plans=answers, token=token_of(last))

@@ -12,6 +12,8 @@ from admin.api.operations import Operations, respond
 from admin.api.writes import actor
 from admin.core.permissions import OPEN, SIGNED_IN
 from admin.errors import Unavailable
+from admin.messages.attributes import attribute_filter
+from admin.messages.health import HealthAnswer
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
 from admin.messages.service import (
@@ -32,6 +34,7 @@ from admin.messages.shared import WarningAnswer
 from admin.messages.switches import SwitchBody
 from admin.metrics import StateCollector, exposition
 from admin.services import clocks
+from admin.services.health import read_health
 from admin.services.reconciliations import RESTORED, is_waiting
 from admin.services.state import is_ready
 from admin.services.warnings import list_warnings
@@ -44,6 +47,7 @@ description = Operations("description")
 kinds = Operations("kinds")
 warnings = Operations("warnings")
 clock = Operations("clock")
+health = Operations("health")
 configuration = Operations("configuration")
 
 
@@ -102,8 +106,14 @@ def list_kinds() -> KindsAnswer:
 
 @warnings.add("GET", "/warnings", query=WarningsQuery, shows_some=True, permission="attributes.read")
 def get_warnings(query: Fields) -> WarningsAnswer:
-    """List what is stored but questionable: a page of it where a limit is given, else everything."""
-    page = list_warnings(context(), position_of(query.get("token")), query.get("limit"))
+    """List what is stored but questionable, perhaps at and below a scope: by pages where a limit is given."""
+    conditions = attribute_filter({**query, "resource_type": "all"}, context().settings.kinds)
+    page = list_warnings(
+        context(),
+        position_of(query.get("token")),
+        query.get("limit"),
+        where=None if conditions.is_everything else conditions,
+    )
     return WarningsAnswer(
         warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings], token=token_of(page.next_key)
     )
@@ -113,6 +123,12 @@ def get_warnings(query: Fields) -> WarningsAnswer:
 def get_clock() -> ClockAnswer:
     """The admin's clock, and whether pruning and giving up are suspended because it has jumped."""
     return ClockAnswer.from_view(clocks.read_clock(context()))
+
+
+@health.add("GET", "/health", permission="metrics.read")
+def get_health() -> HealthAnswer:
+    """How the admin itself fares: its database, background work and clock, and what is wrong."""
+    return HealthAnswer.from_health(read_health(context()))
 
 
 @clock.add("POST", "/clock/accept", body=SwitchBody, body_optional=True, permission="clock.write")

@@ -1,4 +1,4 @@
-"""Strict YAML for configuration files: no aliases, no repeated keys, no `no` read as false, no 010 read as 8."""
+"""Strict YAML, for configuration and forms: no aliases, no repeated keys, no `no` read as false, no 010 read as 8."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ _PLAIN_TAGS = frozenset(
 def read_mapping(path: Path) -> dict[str, Any]:
     """The mapping that a configuration file holds; Invalid with the line and column of what is wrong."""
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-        document = None if node is None else _value(node, set())
+        document = read_text(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise invalid(str(path), f"cannot be read: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
@@ -34,6 +33,21 @@ def read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict | None):
         raise invalid(str(path), "is not a mapping of configuration keys.")
     return document or {}
+
+
+def read_text(text: str) -> Any:
+    """The value that a text holds; YAMLError or RecursionError where it is no YAML, or could mean two things."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    return None if node is None else _value(node, set())
+
+
+def read_documents(text: str) -> list[Any]:
+    """The values of the documents in a text, without empty ones.
+
+    YAMLError or RecursionError where it is no YAML, or could mean two things.
+    """
+    values = [_value(node, set()) for node in yaml.compose_all(text, Loader=yaml.SafeLoader)]
+    return [value for value in values if value is not None]
 
 
 def _value(node: yaml.Node, seen: set[int]) -> Any:

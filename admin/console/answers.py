@@ -27,23 +27,29 @@ def ask(
     *,
     path: Mapping[str, str] | None = None,
     version: int | None = None,
+    idempotency_key: str | None = None,
+    is_new: bool = False,
 ) -> Any:
     """The JSON that an operation of REST answers, by its id in the OpenAPI document.
 
     Its query is given as REST takes it; what is None or empty is left out. `path` has the parts of its path that are
-    names. A write may say which `version` it expects.
+    names. A write may say which `version` it expects, or that what it makes `is_new`; a creation the key under which it
+    is done once.
     The errors are those of REST, PermissionDenied among them.
     """
     operation: Operation = current_app.extensions[OPERATIONS][id]
     parts = dict(path or {})
     texts = {name: _text(value) for name, value in (query or {}).items() if value not in (None, "")}
     _note(operation, parts, texts, body)
-    if version is not None:
-        request.environ["HTTP_IF_MATCH"] = f'"{version}"'
+    headers = {"HTTP_IF_NONE_MATCH": "*"} if is_new else {}
+    headers |= {} if version is None else {"HTTP_IF_MATCH": f'"{version}"'}
+    headers |= {"HTTP_IDEMPOTENCY_KEY": idempotency_key} if idempotency_key else {}
+    request.environ.update(headers)
     try:
         response = operations.ask(operation, parts, texts, body)
     finally:
-        request.environ.pop("HTTP_IF_MATCH", None)
+        for name in headers:
+            del request.environ[name]
     return msgspec.json.decode(response.get_data())
 
 

@@ -1,16 +1,15 @@
-"""Executions: the list, one of them and why it is where it is, and how it is ended."""
+"""Executions: the list, what waits and why, and one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Response
-
 from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.filters import page
-from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.console.commands import search_filters, selector_options
+from admin.console.pages import Pages, render
 from admin.core.live_subjects import Topic
+from admin.messages.selectors import SelectorFields
 
 pages = Pages("executions")
 
@@ -26,23 +25,36 @@ _FILTERS = {
     "workflow": "Workflow",
     "created_by": "Created by",
 }
-_MORE = ("label", "launch_plan", "cause", "created_after", "created_before", "filters", "state")
+#: Every other way of REST to say which ones are meant; the form keeps those that the address has.
+_MORE = (*(name for name in SelectorFields().fields if name not in _FILTERS), "state")
+#: What an address of a list may say of which ones it means.
+SELECTORS = (*_FILTERS, *_MORE)
 _SORTS = ("sort_by.key", "sort_by.direction")
 #: What the list may be counted by in place of rows.
 _GROUPS = ("phase", "reason", "cause", "cluster", "pool", "project", "domain", "workflow", "user", "day")
 _PAGE_SIZE = 50
-_TAIL_LINES = 200
+#: The groups of what waits: how many, and which executions of each.
+_MOST_GROUPS = 8
+_OLDEST = {"limit": 5, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"}
+_TAIL_LINES = 30
+
+
+def selector_of(query: Mapping[str, str]) -> dict[str, str]:
+    """Which executions the address of a list means, as REST says it."""
+    selector = {name: value for name, value in query.items() if name in SELECTORS}
+    if filters := search_filters(query.get("filters"), query.get("search")):
+        selector["filters"] = filters
+    return selector
 
 
 @pages.add("GET", "/executions", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
 def list_executions() -> str:
     """The list, or how many there are of each phase, reason and so on."""
     query = asked_query(*_FILTERS, *_MORE, *_SORTS, "search", "by", "limit", "token")
-    selector = {name: value for name, value in query.items() if name in _FILTERS or name in _MORE}
-    if search := query.get("search"):
-        selector["filters"] = "+".join(filter(None, [selector.get("filters"), f"contains(name,{search})"]))
-    shared: dict[str, Any] = {"query": query, "filters": _FILTERS, "groups": _GROUPS, "selector": selector}
-    options = [word for name, value in selector.items() for word in (f"--{_camel(name)}", value)]
+    selector = selector_of(query)
+    shared: dict[str, Any] = {"query": query, "filters": _FILTERS, "more": _MORE, "sorts": _SORTS, "groups": _GROUPS}
+    shared["selector"] = selector
+    options = selector_options(selector)
     if by := query.get("by"):
         counted = ask("count_executions", {**selector, "by": by, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
@@ -51,6 +63,30 @@ def list_executions() -> str:
     listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **paging})
     commands = [["get", "execution", *options]]
     return render("executions/list.html", title="Executions", commands=commands, listed=listed, **shared)
+
+
+@pages.add("GET", "/executions/waiting", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
+def list_waiting() -> str:
+    """What waits and why: a group for each reason, with those in it that wait longest."""
+    query = asked_query(*_FILTERS, *_MORE)
+    selector = {**query, "phase": "QUEUED"}
+    options = selector_options(selector)
+    counted = ask("count_executions", {**selector, "by": "reason"})
+    groups = [
+        {**count, "oldest": ask("list_executions_everywhere", {**selector, **_OLDEST, "reason": count["value"]})}
+        for count in counted["counts"][:_MOST_GROUPS]
+    ]
+    return render(
+        "executions/waiting.html",
+        title="What waits, and why",
+        commands=[["get", "execution", *options, "--by", "reason"]],
+        query=query,
+        selector=selector,
+        filters={name: label for name, label in _FILTERS.items() if name != "phase"},
+        more=_MORE,
+        groups=groups,
+        counted=counted,
+    )
 
 
 @pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET))
@@ -68,38 +104,9 @@ def show_execution(project: str, domain: str, name: str) -> str:
             ["logs", name, *where],
         ],
         key=key,
+        query=query,
         execution=ask("get_execution", {"with_status": True}, path=key),
         explanation=ask("explain_execution", query, path=key),
         events=ask("list_execution_events", {"limit": 100}, path=key),
         log=ask_if_allowed("get_execution_logs", {"tail": _TAIL_LINES}, path=key),
     )
-
-
-@pages.add("GET", f"{_PATH}/cancel", permission="executions.end")
-def preview_cancel(project: str, domain: str, name: str) -> str:
-    """What ending an execution would do."""
-    asked_query()
-    key = {"project": project, "domain": domain, "name": name}
-    return render(
-        "executions/cancel.html",
-        title=f"Cancel {name}",
-        commands=[["delete", "execution", name, "-p", project, "-d", domain, "--dryRun"]],
-        key=key,
-        execution=ask("get_execution", {"with_status": True}, path=key),
-        preview=ask("terminate_execution", {"dry_run": True}, path=key),
-    )
-
-
-@pages.add("POST", f"{_PATH}/cancel", permission="executions.end")
-def cancel_execution(form: Mapping[str, str], project: str, domain: str, name: str) -> Response:
-    """End an execution, after a confirmation that names it."""
-    confirmed_name(form, name)
-    body = {"cause": form["cause"].strip()} if form.get("cause", "").strip() else {}
-    ended = ask("terminate_execution", body=body, path={"project": project, "domain": domain, "name": name})
-    notice = f"{name} is being ended." if ended.get("changed", True) else f"{name} had ended before."
-    return go_to(page("executions", project, domain, name), notice)
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

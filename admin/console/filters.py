@@ -18,7 +18,7 @@ from admin.console.forms import NOTICE_COOKIE, form_token
 from admin.console.pages import PREFIX
 from admin.core.identities import Identity, Proof
 from admin.core.problems import Path, dotted
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.times import show_duration
 
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
@@ -119,6 +119,11 @@ def compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def amounts(of: dict[str, str | int]) -> str:
+    """Amounts by resource in one line."""
+    return ", ".join(f"{amount} {resource.replace('_', ' ')}" for resource, amount in of.items())
+
+
 def leaves(entry: dict[str, Any]) -> list[dict[str, Any]]:
     """The leaves of an effective value as answers have it, each with its origin."""
     values = dict(_nodes(entry["value"]))
@@ -130,14 +135,49 @@ def _nodes(value: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _nodes(item, (*path, name))
+    elif _is_keyed(value):
+        for entry in value:
+            (_, key), *others = entry.items()
+            yield dotted((*path, key)), others[0][1] if len(others) == 1 else dict(others)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, dict) or _is_keyed(value)
+
+
+def _is_keyed(value: Any) -> bool:
+    """Whether a value is a list whose entries are known by their first field, as kinds have them."""
+    if not isinstance(value, list) or not all(isinstance(entry, dict) and len(entry) > 1 for entry in value):
+        return False
+    keys = [next(iter(entry.values())) for entry in value]
+    return bool(keys) and all(isinstance(key, str) for key in keys) and len(set(keys)) == len(keys)
+
+
+def scope_keys(answer: dict[str, Any]) -> dict[str, str]:
+    """The keys of the scope of something in an answer, for addresses and questions."""
+    return {key: answer[key] for key in SCOPE_KEYS if answer.get(key)}
+
+
+def differences(before: Any, after: Any) -> list[dict[str, Any]]:
+    """The leaves in which two values of a row differ; one that a side has not is left out of it."""
+    sides = {
+        name: {path: value for path, value in _nodes(side or {}) if path and not _has_parts(value)}
+        for name, side in (("before", before), ("after", after))
+    }
+    rows = []
+    for path in dict.fromkeys(path for leaves in sides.values() for path in leaves):
+        row = {name: leaves[path] for name, leaves in sides.items() if path in leaves}
+        if len(row) < 2 or row["before"] != row["after"]:
+            rows.append({"path": path, **row})
+    return rows
 
 
 def add_to(app: Flask) -> None:
     """Give the templates of an app what they call."""
     environment = app.jinja_env
     environment.trim_blocks = environment.lstrip_blocks = True
-    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, leaves):
+    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
         environment.filters[filter_.__name__] = filter_
-    for function in (page, here, may, identity, form_token, notice):
+    for function in (page, here, may, may_somewhere, identity, form_token, notice, differences):
         environment.globals[function.__name__] = function
     environment.globals["version"] = __version__

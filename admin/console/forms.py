@@ -13,7 +13,7 @@ from hashlib import sha256
 from flask import g, request
 
 from admin.core.problems import invalid
-from admin.errors import FormExpired
+from admin.errors import FormExpired, InvalidRequest
 
 FORM_COOKIE = "rainbow-form"
 SESSION_COOKIE = "rainbow-session"
@@ -22,6 +22,7 @@ NOTICE_COOKIE = "rainbow-notice"
 TOKEN_FIELD = "form_token"
 
 _MOST_CHARACTERS = 128
+_MOST_FIELDS = 5000
 
 
 def form_token() -> str:
@@ -46,6 +47,8 @@ def _sign(key: str, nonce: str) -> str:
 
 def check_form() -> dict[str, str]:
     """The fields of the form that was sent; FormExpired where no page of ours had it."""
+    if request.get_data().count(b"&") >= _MOST_FIELDS:  # before any of them is read
+        raise InvalidRequest(f"This form has more than {_MOST_FIELDS} fields.")
     key = request.cookies.get(FORM_COOKIE, "")
     nonce, _, signature = request.form.get(TOKEN_FIELD, "").partition(".")
     if not key or not hmac.compare_digest(signature.encode(), _sign(key, nonce).encode()):

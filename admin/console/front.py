@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from flask import Blueprint, Flask, Response, redirect, render_template, request
 from werkzeug.http import parse_cookie
 
 from admin.api.operations import Operation
-from admin.console import assets, executions, filters, live, overview, signing_in
+from admin.console import (
+    access,
+    actions,
+    assets,
+    cluster_groups,
+    creations,
+    executions,
+    fields,
+    filters,
+    fleet,
+    history,
+    live,
+    logs,
+    overview,
+    setting_edits,
+    settings,
+    signing_in,
+    switches,
+    token_pools,
+    users,
+    what_if,
+)
 from admin.console.answers import OPERATIONS
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
 from admin.console.responses import finish
+from admin.console.signing_in import GATE
 from admin.core.permissions import PERMISSIONS
 from admin.errors import RainbowError, Unauthenticated
 from admin.messages.errors import ErrorAnswer
 
 #: Each noun's pages.
-_PAGES = (assets.pages, executions.pages, live.pages, overview.pages, signing_in.pages)
+_PAGES = (
+    *(actions.pages, assets.pages, cluster_groups.pages, creations.pages, executions.pages, fleet.pages, history.pages),
+    *(live.pages, logs.pages, overview.pages, setting_edits.pages, settings.pages, signing_in.pages),
+    *(access.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
+)
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
 #: One is shown as soon as there is such a page.
 NAVIGATION = (
@@ -32,6 +59,9 @@ NAVIGATION = (
     ("What if", "/what-if", "attributes.read"),
     ("History", "/history", "attributes.read"),
 )
+
+#: Pages that belong to one of these parts, and do not stand below its first page.
+_ALSO = {"/users": ("/access", "/audit")}
 
 
 def all_pages() -> list[Page]:
@@ -49,6 +79,8 @@ class Console:
         app.register_blueprint(Blueprint("console", __name__, template_folder="templates"))
         filters.add_to(app)
         app.extensions[live.PAGES] = {page.path: page for page in all_pages() if page.live}
+        app.jinja_env.filters["visible"] = logs.visible
+        app.jinja_env.globals["new_key"] = fields.new_key
         app.jinja_env.globals["asset"] = assets.asset
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
@@ -61,12 +93,15 @@ class Console:
 
     def session(self, environ: WSGIEnvironment) -> str | None:
         """The id of the session that a request brings."""
-        return parse_cookie(environ).get(SESSION_COOKIE)
+        # As text: bytes that are no UTF-8 would be an error of the admin.
+        return parse_cookie(environ.get("HTTP_COOKIE")).get(SESSION_COOKIE)
 
     def answer(self, error: RainbowError, request_id: str) -> Response:
         """What answers an error: the page for signing in, or one that says what REST says."""
-        if isinstance(error, Unauthenticated) and request.method in ("GET", "HEAD") and not _is_for_script():
-            asked = request.full_path.rstrip("?")
+        is_page = request.method in ("GET", "HEAD") and not _is_for_script()
+        # Where nobody can sign in, what is missing is said in place of a page that leads back here.
+        if isinstance(error, Unauthenticated) and is_page and self._app.extensions[GATE].takes_tokens:
+            asked = quote(request.path) + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
             return _redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None))
         answered = ErrorAnswer.from_error(error, request_id)
         page = render_template("error.html", title=_TITLES.get(error.status, "Error"), error=answered)
@@ -114,7 +149,10 @@ def _navigation() -> list[dict[str, object]]:
         is_seen = permission is None or filters.may_somewhere(permission)
         if PREFIX + path in present and is_seen:
             own = PREFIX + path
-            is_current = request.path == own or (path != "/" and request.path.startswith(f"{own}/"))
+            roots = [own, *(PREFIX + other for other in _ALSO.get(path, ()))]
+            is_current = any(
+                request.path == root or (path != "/" and request.path.startswith(f"{root}/")) for root in roots
+            )
             entries.append({"title": title, "path": own, "is_current": is_current})
     return entries
 

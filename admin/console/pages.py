@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from flask import Blueprint, Response, g, redirect, render_template, request
 
+from admin import gate
 from admin.api.current import access, context
 from admin.api.scopes import Guarded, check_request
-from admin.console.forms import NOTICE_COOKIE, check_form
+from admin.console.forms import check_form
 from admin.core.live_subjects import Subject, Topic
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import invalid
@@ -47,14 +48,15 @@ class Pages:
         path: str,
         *,
         permission: str,
+        also: str | None = None,
         shows_some: bool = False,
         own: str | None = None,
         live: tuple[Topic, ...] = (),
     ) -> Callable[[View], View]:
         """Declare a page; its view gets the path's parts, and `form` where it is sent one, which is checked before.
 
-        The permission is never left out. `shows_some` and `own` are those of `Operations.add`. With `live` the regions
-        of the page that are marked with `data-live` are shown anew when any of that changes.
+        The permission is never left out. `also`, `shows_some` and `own` are those of `Operations.add`. With `live` the
+        regions of the page that are marked with `data-live` are shown anew when any of that changes.
         """
 
         def register(view: View) -> View:
@@ -62,6 +64,7 @@ class Pages:
                 method=method,
                 path=PREFIX + path,
                 permission=check_requirement(permission),
+                also=None if also is None else check_requirement(also),
                 shows_some=shows_some,
                 own=own,
                 live=live,
@@ -82,6 +85,9 @@ def _handler(page: Page, view: Callable[..., Shown]) -> Callable[..., Response]:
             if "\0" in value:  # no database can even be asked for it
                 raise invalid(name, "holds a character that no name has.")
         if page.method == "POST":
+            most = request.max_content_length or 0
+            request.max_content_length = min(most, gate.MOST_OPEN_BYTES) if page.is_open else most
+            request.max_form_memory_size = request.max_content_length
             arguments["form"] = check_form()
         if not page.is_open:
             granted = access()
@@ -106,8 +112,7 @@ def go_to(address: str, notice: str | None = None) -> Response:
     response = redirect(address, 303)
     assert isinstance(response, Response)
     if notice is not None:
-        g.notice = notice
-        response.set_cookie(NOTICE_COOKIE, notice, max_age=30, path=PREFIX, httponly=True, samesite="Lax")
+        g.notice = notice  # which its cookie gets with the other headers
     return response
 
 

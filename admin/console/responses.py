@@ -8,6 +8,7 @@ from flask import Response, g, request
 
 from admin.console.forms import FORM_COOKIE, NOTICE_COOKIE
 from admin.console.pages import PREFIX
+from admin.core.problems import shorten
 
 _POLICY = "; ".join(
     [
@@ -22,10 +23,14 @@ _HEADERS = {
     # Not no-referrer: browsers would then not say from which page a form was sent.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
 }
 #: A smaller body is sent as it is.
 _LEAST_BYTES = 1024
 _LEVEL = 5
+#: How long a notice waits for the page that tells it, and how many characters fit into a cookie, whatever they are.
+_NOTICE_SECONDS = 30
+_MOST_NOTICE = 200
 
 
 def finish(response: Response) -> Response:
@@ -37,7 +42,9 @@ def finish(response: Response) -> Response:
     response.headers.setdefault("Cache-Control", "no-store")
     if "form_key" in g and request.cookies.get(FORM_COOKIE) != g.form_key:
         set_cookie(response, FORM_COOKIE, g.form_key)
-    if NOTICE_COOKIE in request.cookies and "notice" not in g and g.get("is_told"):
+    if "notice" in g:
+        set_cookie(response, NOTICE_COOKIE, shorten(g.notice, _MOST_NOTICE), _NOTICE_SECONDS)
+    elif NOTICE_COOKIE in request.cookies and g.get("is_told"):
         response.delete_cookie(NOTICE_COOKIE, path=PREFIX)
     return _compressed(response)
 
@@ -49,7 +56,10 @@ def set_cookie(response: Response, name: str, value: str, seconds: int | None = 
 
 def is_secure() -> bool:
     """Whether the browser came over TLS, which a proxy may have ended."""
-    return request.is_secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
+    # Of several proxies the one that the browser speaks to comes first.
+    return (
+        request.is_secure or request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower() == "https"
+    )
 
 
 def takes_gzip() -> bool:

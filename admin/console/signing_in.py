@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from flask import Response, current_app, redirect, request
 
-from admin.api.current import context
+from admin.api.current import FAILURE, context
 from admin.console.answers import asked_query
 from admin.console.filters import page
 from admin.console.forms import SESSION_COOKIE
@@ -28,6 +28,7 @@ GATE = "rainbow-gate"
 _LOGIN_COOKIE = "rainbow-login"
 _LOGIN_SECONDS = 600
 _FINISH = "/sign-in/openid/finish"
+_MOST_CHARACTERS = 2000  #: of an address, so that it fits into a cookie
 #: Addresses of this console: no other host, and nothing that a browser might take for one.
 _LOCAL = re.compile(rf"{PREFIX}/[\x21-\x5b\x5d-\x7e]*")
 
@@ -57,6 +58,7 @@ def sign_in_with_token(form: Mapping[str, str]) -> Shown:
     try:
         return _begin(form.get("token", "").strip(), form.get("next"))
     except RainbowError as error:
+        request.environ[FAILURE] = error  # to be audited
         shown = Response(_page(form.get("next"), error), status=error.status, mimetype="text/html")
         if error.retry_after is not None:
             shown.headers["Retry-After"] = str(error.retry_after)
@@ -98,6 +100,7 @@ def finish_openid() -> Shown:
         token = finish_login(openid, code=answered["code"], redirect_uri=_redirect_uri(), verifier=verifier)
         response = _begin(token, after)
     except RainbowError as error:
+        request.environ[FAILURE] = error
         response = Response(_page(after, error), status=error.status, mimetype="text/html")
     response.delete_cookie(_LOGIN_COOKIE, path=PREFIX)
     return response
@@ -117,6 +120,8 @@ def sign_out(form: Mapping[str, str]) -> Response:
 def _begin(token: str, after: str | None) -> Response:
     identity = _gate().identify(token or None, request.remote_addr or "")
     response = go_to(_local(after))
+    if before := request.cookies.get(SESSION_COOKIE):
+        end_session(context(), before)
     if identity.proof is not Proof.NONE:
         session = start_session(context(), identity, token)
         set_cookie(response, SESSION_COOKIE, session.id, int(context().settings.console_session_seconds))
@@ -125,8 +130,9 @@ def _begin(token: str, after: str | None) -> Response:
 
 def _local(address: str | None) -> str:
     """Where to go after signing in: a page of this console, else the first one."""
-    is_local = address is not None and _LOCAL.fullmatch(address) and "//" not in address.partition("?")[0]
-    return address if is_local and address is not None else page()
+    if address is None or len(address) > _MOST_CHARACTERS or not _LOCAL.fullmatch(address):
+        return page()
+    return page() if "//" in address.partition("?")[0] else address
 
 
 def _redirect_uri() -> str:

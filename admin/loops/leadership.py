@@ -41,6 +41,7 @@ class Leader:
         self._works = tuple(works)
         self._own_works = tuple(own_works)
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._noted: tuple[str, float] | None = None  #: the last failure, and when it was noted
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
 
@@ -91,8 +92,24 @@ class Leader:
             work()
         except SQLAlchemyError as error:
             _log.warning("background work failed, and is tried again", extra={"reason": str(error)[:200]})
-        except Exception:
+            self._note_failure(work, error)
+        except Exception as error:
             _log.exception("background work failed, and is tried again")
+            self._note_failure(work, error)
+
+    def _note_failure(self, work: Callable[[], None], error: Exception) -> None:
+        """Store a failure, for `get health`; one that goes on only now and then."""
+        message = f"{type(work).__name__}: {type(error).__name__}: {str(error)[:200]}"
+        now = time.monotonic()
+        noted, noted_at = self._noted or ("", 0.0)
+        if noted == message and now < noted_at + loop_leases.NOTED_EVERY_SECONDS:
+            return
+        self._noted = message, now
+        try:
+            with self._context.database.writing() as connection:
+                loop_leases.note_failure(connection, loop_leases.BACKGROUND, message, self._context.clock())
+        except SQLAlchemyError:
+            _log.debug("the failure could not be stored; the log has it")
 
     def _release(self) -> None:
         try:

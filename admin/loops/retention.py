@@ -11,6 +11,7 @@ from datetime import datetime
 from admin.services.clocks import follow_clock, may_judge
 from admin.services.context import Context
 from admin.services.retention import prune
+from admin.services.sessions import remove_expired_sessions
 from admin.store.retention import Counts
 
 _log = logging.getLogger("rainbow.loops")
@@ -60,7 +61,10 @@ class RetentionLoop:
             return
         if self._steps is None:
             clock_now = self._context.clock()
-            if not self._follow_clock(clock_now, now) or not is_due:
+            if not self._follow_clock(clock_now, now):
+                return
+            remove_expired_sessions(self._context, clock_now)
+            if not is_due:
                 return
             self._steps = self._prune(self._context, settings.retention, now=clock_now, is_thorough=self._is_first)
             self._next_start = now + settings.retention_interval_seconds

@@ -14,7 +14,7 @@ from admin.core.settings import trails
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion, with_revision
 from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
+from admin.core.settings.scopes import Level, Scope
 from admin.core.settings.warnings import Warning
 from admin.messages.effective import ConsequenceAnswer, EffectiveAnswer
 from admin.messages.previews import (
@@ -34,8 +34,8 @@ from admin.messages.requests import (
     AuthorshipFields,
     Fields,
     Flag,
+    LevelField,
     Number,
-    OneOf,
     PageQuery,
     PayloadField,
     RequestSchema,
@@ -137,12 +137,13 @@ class DeleteBody(AuthorshipFields):
 
 class ListQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(required=True)
-    level = fields.String(validate=OneOf([level.value for level in STORED_LEVELS]))
+    level = LevelField()
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
 class NoEffectQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(load_default="all")
+    level = LevelField()
 
 
 def attribute_filter(query: Fields, kinds: Kinds) -> Filter:

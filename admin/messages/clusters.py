@@ -249,6 +249,12 @@ class ClusterDetailsAnswer(ClusterAnswer):
             "has reported its engine, and of an engine of your own."
         ),
     ] = None
+    lost_at: Annotated[
+        Time | None, Meta(description="When it counts as lost if its agent stays silent; absent once it does.")
+    ] = None
+    when_lost: Annotated[
+        str | None, Meta(description="The same in words, and what becomes of its executions then.")
+    ] = None
 
     @classmethod
     def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
@@ -264,6 +270,8 @@ class ClusterDetailsAnswer(ClusterAnswer):
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
             ignored_settings=FieldEffectAnswer.by_kind(details.ignored_settings or {}),
+            lost_at=details.loss and details.loss.at,
+            when_lost=details.loss and details.loss.message,
         )
 
 

@@ -50,6 +50,21 @@ class WaitingAnswer(Answer):
         return cls(count=len(group.waits), longest_seconds=int(group.waits[-1]), median_seconds=int(group.median_wait))
 
 
+class StartedAnswer(Answer):
+    """Those of some executions that have started, and how long they had waited since they could start."""
+
+    count: int
+    longest_seconds: Annotated[int, Meta(description="For how long one of them had waited at most.")]
+    mean_seconds: Annotated[float, Meta(description="For how long they had waited on average.")]
+
+    @classmethod
+    def from_group(cls, group: Group) -> StartedAnswer | None:
+        if not group.started:
+            return None
+        mean = round(group.waited / group.started, 3)
+        return cls(count=group.started, longest_seconds=int(group.longest_waited), mean_seconds=mean)
+
+
 class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Of the first group; empty for those that have none.")]
     values: Annotated[list[str] | None, Meta(description="Of both groups, where two were asked for.")] = None
@@ -57,6 +72,7 @@ class ExecutionCountAnswer(Answer):
     not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
     requested: Annotated[RequestedAnswer, Meta(description="By all of them together.")]
     waiting: Annotated[WaitingAnswer | None, Meta(description="Those that wait, if any do.")] = None
+    started: Annotated[StartedAnswer | None, Meta(description="Those that have started, if any have.")] = None
 
     @classmethod
     def from_group(cls, group: Group) -> ExecutionCountAnswer:
@@ -66,6 +82,7 @@ class ExecutionCountAnswer(Answer):
             values=list(group.values) if len(group.values) > 1 else None,
             requested=RequestedAnswer.from_amounts(group.requested),
             waiting=WaitingAnswer.from_group(group),
+            started=StartedAnswer.from_group(group),
         )
 
 

@@ -57,11 +57,14 @@ class LaunchPlanStateBody(AuthorshipFields):
 
 class PlansQuery(PageQuery):
     workflow = fields.String(validate=NAME)
+    search = fields.String(validate=NAME, metadata={"description": "Only those whose names have this in them."})
 
 
-def versions_filter(key: dict[str, str], *, workflow: str | None = None, state: str | None = None) -> RegisteredFilter:
-    """The versions that a path names, perhaps only those of a workflow or in a state."""
-    return RegisteredFilter(**key, workflow=workflow, state=state)
+def versions_filter(
+    key: dict[str, str], *, workflow: str | None = None, search: str | None = None, state: str | None = None
+) -> RegisteredFilter:
+    """The versions that a path names, perhaps only those of a workflow, with a text in their names or in a state."""
+    return RegisteredFilter(**key, workflow=workflow, search=search, state=state)
 
 
 class IdentifierAnswer(Answer):

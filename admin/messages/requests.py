@@ -13,6 +13,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, valida
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields, unknown_word
 from admin.core.quantities import is_whole_number, parse_age
+from admin.core.settings.scopes import STORED_LEVELS
 
 
 class Pattern(validate.Regexp):
@@ -254,6 +255,15 @@ class ScopeQuery(RequestSchema):
     project = fields.String(validate=SCOPE_KEY)
     workflow = fields.String(validate=SCOPE_KEY)
     launch_plan = fields.String(validate=SCOPE_KEY)
+
+
+class LevelField(fields.String):
+    """The level of the rows that a list has; with the keys of a scope those exactly there."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        description = "Only rows of this level; with the keys of a scope those exactly there."
+        words = [level.value for level in STORED_LEVELS]
+        super().__init__(validate=OneOf(words), metadata={"description": description}, **kwargs)
 
 
 class PageQuery(RequestSchema):

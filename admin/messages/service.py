@@ -9,9 +9,10 @@ from msgspec import Meta
 
 from admin import __version__
 from admin.configuration import Settings
+from admin.core.problems import dotted
 from admin.core.settings.kinds import Kind
 from admin.messages.pages import key_of, parse_number, wrong_token
-from admin.messages.requests import Fields, PageQuery, Whole
+from admin.messages.requests import Fields, LevelField, PageQuery, ScopeQuery, Whole
 from admin.messages.shared import Answer, Json, SeenAnswer, Time, WarningAnswer, one_of
 from admin.services.clocks import ClockView
 
@@ -62,6 +63,10 @@ class KindAnswer(Answer):
     description: str
     example: Json
     schema: Annotated[Json, Meta(description="JSON Schema of the payload.")]
+    refers_to: Annotated[
+        dict[str, str] | None,
+        Meta(description="Fields whose values, or keys, are names of other things: which list each name is in."),
+    ] = None
 
     @classmethod
     def from_kind(cls, kind: Kind) -> KindAnswer:
@@ -70,6 +75,7 @@ class KindAnswer(Answer):
             levels=[level.value for level in kind.levels],
             merge=kind.merge.value,
             schema=kind.payload.schema(),
+            refers_to={dotted(path): names.value for path, names in kind.refers_to.items()} or None,
         )
 
 
@@ -77,7 +83,8 @@ class KindsAnswer(Answer):
     kinds: list[KindAnswer]
 
 
-class WarningsQuery(PageQuery):
+class WarningsQuery(ScopeQuery, PageQuery):
+    level = LevelField()
     #: Clients of earlier versions read one answer, which has everything.
     limit = Whole(
         validate=validate.Range(min=1, max=1000),

@@ -149,6 +149,12 @@ class ExecutionStatusAnswer(Answer):
         StartAnswer | None, Meta(description="While it is in line at a cluster that takes work: when it starts.")
     ] = None
     tokens: Annotated[TokenWaitAnswer | None, Meta(description="While it waits for tokens.")] = None
+    token_pools: Annotated[
+        dict[str, int] | None, Meta(description="The tokens that it needs while it runs, by pool.")
+    ] = None
+    holds_tokens: Annotated[
+        bool | None, Meta(description="Whether it holds these tokens now; absent where it needs none.")
+    ] = None
 
     @classmethod
     def from_status(cls, status: Status) -> ExecutionStatusAnswer:

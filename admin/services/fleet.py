@@ -31,7 +31,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, find_unused, fleet_of
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.own_settings import EffectsByKind
-from admin.services.silences import note_silences
+from admin.services.silences import ClusterLoss, note_silences, view_cluster_loss
 from admin.store import bids, cluster_events, execution_queue, executions, fleet
 from admin.store.bids import BidRecord
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
@@ -89,6 +89,7 @@ class ClusterDetails(ClusterView):
     by_pool: Mapping[str, GroupCapacity]
     recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
     ignored_settings: EffectsByKind | None  #: the fields of settings that its engine ignores; None if that is unknown
+    loss: ClusterLoss | None  #: when it counts as lost if its agent stays silent; None of one that is heard, or lost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +242,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
             ignored_settings=ignored_fields(view.cluster.state.report.get("engine"), context.settings.kinds),
+            loss=view_cluster_loss(context, connection, view.cluster),
         )
 
 

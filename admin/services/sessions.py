@@ -90,3 +90,12 @@ def end_session(context: Context, id: str) -> None:
     """End a session, if there is one."""
     with context.database.writing() as connection:
         sessions.remove(connection, tokens.hash_of(id))
+
+
+def remove_expired_sessions(context: Context, now: datetime) -> None:
+    """Delete the sessions that are over; nothing is written where there are none."""
+    with context.database.reading() as connection:
+        if not sessions.has_expired(connection, now):
+            return
+    with context.database.writing() as connection:
+        sessions.remove_expired(connection, now)

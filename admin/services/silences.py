@@ -12,9 +12,10 @@ from sqlalchemy import Connection
 from admin.core.executions.attempts import may_have_started, seconds_until_retry
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
-from admin.core.executions.silences import Drain, Silence, describe_silence
-from admin.core.fleet.clusters import SILENT, Health
-from admin.core.fleet.silence import Loss, foresee_loss
+from admin.core.executions.silences import WHEN_LOST, Drain, Silence, describe_silence
+from admin.core.fleet.clusters import SILENT, Cluster, Health
+from admin.core.fleet.silence import Loss, foresee_loss, show_loss
+from admin.core.times import show_duration
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.deletions import deleted_cluster
@@ -208,6 +209,25 @@ def foresee_cluster_loss(context: Context, connection: Connection, last_sync_at:
     if holder is None:  # nobody has done background work yet: whoever begins is about to
         return foresee_loss(last_sync_at, seconds, now, listened_since=last_sync_at)
     return foresee_loss(last_sync_at, seconds, now, listened_since=holder.since, is_listened=holder.is_present)
+
+
+class ClusterLoss(NamedTuple):
+    """When a silent cluster counts as lost if it stays so, and what becomes of its work then."""
+
+    at: datetime
+    message: str
+
+
+def view_cluster_loss(context: Context, connection: Connection, cluster: Cluster) -> ClusterLoss | None:
+    """When a cluster that is unreachable counts as lost; None of any other."""
+    last_sync_at = cluster.state.last_sync_at
+    if cluster.health is not Health.UNREACHABLE or last_sync_at is None or cluster.is_deleted:
+        return None
+    now = context.clock()
+    loss = foresee_cluster_loss(context, connection, last_sync_at)
+    limit = f"agents.lostSeconds: {show_duration(loss.seconds)}"
+    message = f"It counts as lost {show_loss(loss.at, loss, now)} ({limit}). {WHEN_LOST}"
+    return ClusterLoss(loss.at, " ".join([message, *_suspensions(connection, now)]))
 
 
 class _SilentCluster(NamedTuple):

@@ -26,6 +26,7 @@ from admin.core.executions.run_times import Spent, Times, add_up, late_by, spend
 from admin.core.executions.silences import Drain, foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Ahead, Start, find_start
 from admin.core.executions.statuses import Circumstances, Status
+from admin.core.executions.tokens import read_amounts
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Workload
@@ -139,6 +140,8 @@ def view_status(
         quota=describe_full(context, connection, execution) if is_in_line else "",
         tokens=tokens,
         lacks=tokens_lacked(execution),
+        token_pools=read_amounts(execution.token_pools) if execution.token_pools else None,
+        holds_tokens=execution.token_number is not None,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
         ask_again_at=bid_rounds.due_at(connection, execution.id) if is_nowhere and obstacles is None else None,

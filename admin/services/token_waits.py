@@ -13,12 +13,13 @@ from admin.core.settings.scopes import PLATFORM
 from admin.core.token_pools.answers import Allocation, Exhausted, Full
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book, Ledger
-from admin.core.token_pools.limits import weight_of
+from admin.core.token_pools.limits import Limit, weight_of
 from admin.core.token_pools.lines import Room, place_in_line
 from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.token_lines import as_waiter, claim_of_waiting, waiting_for
-from admin.store import token_pools
+from admin.services.visibility import told_provenance
+from admin.store import revisions, token_pools
 from admin.store.executions import Execution
 from admin.store.token_backends.base import TokensUnavailable
 from admin.store.token_waits import WaitingForTokens
@@ -48,7 +49,8 @@ def view_token_wait(context: Context, connection: Connection, execution: Executi
     others = list(line.values())
     place = place_in_line(own, others, rooms)
     answer = ledger.allocate(claim, terms)
-    return wait_of(_told(context.access, answer), amounts, place, len(others) + 1)
+    answer = _with_provenance(context, connection, _told(context.access, answer))
+    return wait_of(answer, amounts, place, len(others) + 1)
 
 
 def tokens_lacked(execution: Execution) -> str:
@@ -56,6 +58,24 @@ def tokens_lacked(execution: Execution) -> str:
     if execution.phase != Phase.RUNNING.value or execution.token_pools is None or execution.token_number is not None:
         return ""
     return describe_amounts(read_amounts(execution.token_pools))
+
+
+def _with_provenance(context: Context, connection: Connection, answer: Allocation) -> Allocation:
+    """An answer that says of each quota that is full by whom it was set, when and why."""
+    if not isinstance(answer, Exhausted):
+        return answer
+    versions = {full.limit.version for full in answer.full if full.limit.version is not None}
+    made_by = told_provenance(context.access, connection, dict(revisions.provenance_of(connection, versions)))
+    now = context.clock()
+
+    def with_author(limit: Limit) -> Limit:
+        provenance = None if limit.version is None else made_by.get(limit.version)
+        if provenance is None:
+            return limit
+        origin = limit.origin.removesuffix(f", version {limit.version}")
+        return limit._replace(origin=f"{origin} ({provenance.describe(now)})")
+
+    return replace(answer, full=tuple(replace(full, limit=with_author(full.limit)) for full in answer.full))
 
 
 def _told(access: Access, answer: Allocation) -> Allocation:

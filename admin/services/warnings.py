@@ -40,15 +40,21 @@ class WarningPage:
 
 
 def list_warnings(
-    context: Context, after: tuple[str, ...] | None = None, limit: int | None = None, examined: int = EXAMINED
+    context: Context,
+    after: tuple[str, ...] | None = None,
+    limit: int | None = None,
+    examined: int = EXAMINED,
+    where: Filter | None = None,
 ) -> WarningPage:
     """Warnings, those about the admin first, then by noun, kind and scope; without a limit every one.
+
+    With `where` only those about the rows of a list.
 
     A key is that of the row that was looked at last; before all rows "", and how many others came before.
     """
     with context.database.reading() as connection:
         first: list[Warning] = []
-        if after is None or (after != START and not after[0]):
+        if where is None and (after is None or (after != START and not after[0])):
             start = 0 if after is None else int(after[1])
             others = seen_warnings(context.access, _about_others(context, connection))
             first = others[start:] if limit is None else others[start : start + limit]
@@ -57,7 +63,7 @@ def list_warnings(
                 return WarningPage(warnings=first, next_key=("", str(start + len(first)), "", "", ""))
             after = None
         most = None if limit is None else examined
-        page = _about_rows(context, connection, after, limit, most, first)
+        page = _about_rows(context, connection, after, limit, most, first, where)
         explained = explain_deletions(context, connection, page.warnings)
         # A page that has a row's own warnings together may be longer than its limit.
         most_rows = max(limit, len(explained)) if limit else None
@@ -101,6 +107,7 @@ def _about_rows(
     limit: int | None,
     examined: int | None,
     first: list[Warning],
+    where: Filter | None = None,
 ) -> WarningPage:
     """The warnings about attributes, after some others."""
     basis = decision_basis.read(connection)
@@ -112,7 +119,8 @@ def _about_rows(
             yield from _of_kind(context, connection, name, list(rows_of_kind), defined_names, refusals)
 
     within = context.access.scopes("attributes.read")
-    conditions = Filter(kinds=tuple(kind.name for kind in context.settings.kinds), within=within)
+    listed = where or Filter(kinds=tuple(kind.name for kind in context.settings.kinds))
+    conditions = replace(listed, within=within)
     page = examine_rows(connection, conditions, after, find, limit=limit, examined=examined, first=first)
     return WarningPage(warnings=page.warnings, next_key=page.last)
 

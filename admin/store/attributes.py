@@ -160,13 +160,29 @@ def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | No
     Only conditions that the key begins with are left to the database, so that rare rows do not make it read on; and
     those on what may be seen, so that no number or key tells of other rows.
     """
-    project, domain = filters.project, filters.project and filters.domain
-    workflow = domain and filters.workflow
-    leading = Filter(kinds=filters.kinds, project=project, domain=domain, workflow=workflow, within=filters.within)
+    keys = dict(_leading_keys(filters))
+    leading = Filter(
+        kinds=filters.kinds,
+        project=keys.get("project"),
+        domain=keys.get("domain"),
+        workflow=keys.get("workflow"),
+        launch_plan=keys.get("launch_plan"),
+        within=filters.within,
+    )
     examined = list(page(connection, leading, after, most + 1))
     last = page_key(examined[most - 1]) if len(examined) > most else None
     rows = examined[:most]
     return RowPage(rows=[row for row in rows if filters.has(row)], examined=len(rows), last=last)
+
+
+def _leading_keys(filters: Filter) -> Iterator[tuple[str, str]]:
+    """The keys that every row of a list begins with; those that its level does not have are empty."""
+    for key in SCOPE_KEYS:
+        is_absent = filters.level is not None and key not in filters.level.keys
+        value = getattr(filters, key)
+        if value is None and not is_absent:
+            return
+        yield key, value or ""
 
 
 def containing(

@@ -30,6 +30,9 @@ class Group:
     not_before: datetime | None  #: when the first of those in back-off may start
     requested: Amounts  #: of all of them together, by each of `SUMMED`
     waits: Sequence[float] = ()  #: for how many seconds each has waited that could start now
+    started: int = 0  #: how many have started
+    waited: float = 0  #: for how many seconds those had waited for their start, together
+    longest_waited: float = 0  #: and at most
 
     @property
     def median_wait(self) -> float:
@@ -84,16 +87,20 @@ def count_page(
             *(value.label(name) for value, name in zip(values, value_names, strict=True)),
             next_attempt.label("next_attempt"),
             case((is_waiting, seconds_waited(examined, now))).label("waited"),
+            case((examined.c.started_at.is_not(None), seconds_waited(examined, now))).label("waited_to_start"),
             *(examined.c[name] for name in demands),
             *check.keys(examined),
         )
         .where(*path.remaining(examined))
         .subquery("counted")
     )
-    keys = [column for column in rows.c if column.name not in (*value_names, "next_attempt", "waited", *demands)]
+    own = (*value_names, "next_attempt", "waited", "waited_to_start", *demands)
+    keys = [column for column in rows.c if column.name not in own]
     # The sum of very large requests does not fit into an integer of SQLite.
     sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
-    aggregates = (func.count(), func.min(rows.c.next_attempt), *sums)
+    waited = rows.c.waited_to_start
+    totals = (func.count(waited), func.coalesce(func.sum(waited), 0.0), func.coalesce(func.max(waited), 0.0))
+    aggregates = (func.count(), func.min(rows.c.next_attempt), *totals, *sums)
     grouped = [rows.c[name] for name in value_names]
     query = select(*grouped, *aggregates, *keys).group_by(*grouped, *keys)
     counted = check.fitting(connection, connection.execute(query).all())
@@ -108,13 +115,16 @@ def count_page(
 
     groups = []
     for row in counted:
-        count, not_before, *requested = row[len(by) : len(by) + len(aggregates)]
+        count, not_before, started, waited_to_start, longest, *requested = row[len(by) : len(by) + len(aggregates)]
         groups.append(
             Group(
                 values=values_of(row),
                 count=count,
                 not_before=not_before,
                 requested=dict(zip(SUMMED, map(int, requested), strict=True)),
+                started=started,
+                waited=waited_to_start,
+                longest_waited=longest,
             )
         )
     query = select(*grouped, rows.c.waited, *keys).where(rows.c.waited.is_not(None))
@@ -142,6 +152,9 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
             count=sum(group.count for group in same),
             not_before=min((group.not_before for group in same if group.not_before), default=None),
             requested={resource: sum(group.requested[resource] for group in same) for resource in SUMMED},
+            started=sum(group.started for group in same),
+            waited=sum(group.waited for group in same),
+            longest_waited=max(group.longest_waited for group in same),
         )
         for values, same in by_values.items()
     ]

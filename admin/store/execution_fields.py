@@ -55,6 +55,7 @@ _COLUMNS = {
     "day": ("created_at",),
     "exit_code": ("exit_code", "phase", "last_failure"),
     "gpu": ("demand_gpu",),
+    "image": ("content",),
     "native_id": ("native_id", "phase", "last_failure"),
     "node": ("nodes", "phase", "last_failure"),
     "not_before": ("not_before", "phase"),
@@ -116,6 +117,8 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         return on_lost_of(table)
     if field == "queue":
         return queue_of(table)
+    if field == "image":
+        return image_of(table)
     if field == "decided_at":
         return decisions.of_last(table, decisions.decisions.c.decided_at)
     if field == "requested_cluster":  # only a request names a cluster
@@ -139,6 +142,12 @@ def queue_of(table: FromClause) -> AnyColumn:
     """The queue that an execution was given; NULL where it has none."""
     queue: AnyColumn = table.c.content["queue"].as_string()
     return queue
+
+
+def image_of(table: FromClause) -> AnyColumn:
+    """The container image that the job of an execution names; NULL where it names none."""
+    image: AnyColumn = table.c.content["job", "image"].as_string()
+    return image
 
 
 def time_limit_of(table: FromClause) -> AnyColumn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ loop_leases = Table(
 
 #: The lease of the background work.
 BACKGROUND = "background"
+#: How often a failure that goes on is noted again.
+NOTED_EVERY_SECONDS = 60.0
 
 #: Admins may be configured with leases of different lengths, but hardly by more than this factor.
 _LONGEST_LEASES = 100
@@ -52,14 +55,12 @@ class Holder(NamedTuple):
 
     since: datetime | None  #: when it began; None where an admin that does not note it holds the lease
     is_present: bool  #: whether the lease is not over
+    process: str  #: its host and process id
 
 
 def note_start(connection: Connection, name: str, holder: str, now: datetime) -> None:
     """Note that a holder begins, in a row of its own: other processes tell by it since when it listens."""
-    row = {"name": _start_of(name), "holder": holder, "expires_at": now}
-    is_start = loop_leases.c.name == row["name"]
-    if not connection.execute(update(loop_leases).where(is_start).values(row)).rowcount:
-        insert_new(connection, loop_leases, [row])
+    _note(connection, {"name": _start_of(name), "holder": holder, "expires_at": now})
 
 
 def find_holder(connection: Connection, name: str, now: datetime) -> Holder | None:
@@ -70,7 +71,36 @@ def find_holder(connection: Connection, name: str, now: datetime) -> Holder | No
     if lease is None:
         return None
     is_noted = start is not None and start.holder == lease.holder
-    return Holder(start.expires_at if start is not None and is_noted else None, is_present=lease.expires_at > now)
+    since = start.expires_at if start is not None and is_noted else None
+    return Holder(since, is_present=lease.expires_at > now, process=lease.holder.rpartition(":")[0])
+
+
+class Failure(NamedTuple):
+    """The last failure of work that is done under a lease."""
+
+    at: datetime
+    message: str
+
+
+def note_failure(connection: Connection, name: str, message: str, now: datetime) -> None:
+    """Note that work failed, in a row of its own, in place of the failure before."""
+    _note(connection, {"name": _failure_of(name), "holder": message, "expires_at": now})
+
+
+def last_failure(connection: Connection, name: str) -> Failure | None:
+    """The last failure that was noted of the work under a lease."""
+    row = connection.execute(select(loop_leases).where(loop_leases.c.name == _failure_of(name))).one_or_none()
+    return None if row is None else Failure(row.expires_at, row.holder)
+
+
+def _note(connection: Connection, row: Mapping[str, object]) -> None:
+    """Store a row in place of the one of its name."""
+    if not connection.execute(update(loop_leases).where(loop_leases.c.name == row["name"]).values(row)).rowcount:
+        insert_new(connection, loop_leases, [row])
+
+
+def _failure_of(name: str) -> str:
+    return f"{name}-failure"
 
 
 def _start_of(name: str) -> str:

@@ -68,6 +68,7 @@ class RegisteredFilter:
     domain: str
     name: str | None = None  #: lists every version of this name; without it the newest of each
     workflow: str | None = None
+    search: str | None = None  #: what names have in them
     state: str | None = None
 
 
@@ -106,6 +107,8 @@ def page(
     conditions = [table.c.project == filters.project, table.c.domain == filters.domain]
     if filters.workflow is not None:
         conditions.append(table.c.workflow == filters.workflow)
+    if filters.search is not None:
+        conditions.append(func.lower(table.c.name).contains(filters.search.lower(), autoescape=True))
     if filters.state is not None:
         conditions.append(table.c.state == filters.state)
     query = select(table).limit(limit)

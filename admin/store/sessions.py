@@ -55,6 +55,11 @@ def remove(connection: Connection, hashed: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.hash == hashed))
 
 
+def has_expired(connection: Connection, now: datetime) -> bool:
+    """Whether there are sessions that are over."""
+    return connection.execute(select(sessions.c.hash).where(sessions.c.expires_at <= now).limit(1)).first() is not None
+
+
 def remove_expired(connection: Connection, now: datetime) -> None:
     """Delete the sessions that are over."""
     connection.execute(delete(sessions).where(sessions.c.expires_at <= now))

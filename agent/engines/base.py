@@ -14,7 +14,8 @@ that is replaced by another ends its jobs); `guards_leases`, whether the engine 
 if there is no agent (default False: only an agent that runs does); and the method `log_parts(handle, stream)`, of an
 engine that drops part of a long log: from where to where each part goes that is kept, in order, and without which the
 whole of a log is sent in the order of its bytes. An engine that guards leases is a `GuardingEngine`. One with a queue
-may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains. A shared one,
+may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains; one without
+a queue the method `must_wait` (`CrowdedEngine`), for what cannot start beside what runs. A shared one,
 whose capacity is asked for every few seconds, may have the method `room` (`RoomEngine`), which tells in between what is
 free; without it the agent subtracts what the jobs request that have started since. The capacity of any other engine is
 asked for with each start and each end that states() tells of, so it must count what states() has called running. One
@@ -245,6 +246,16 @@ class OrphanEngine(Engine, Protocol):
         """The jobs of the agent's cluster whose keys are not known, and of which forget() was not called.
 
         The agent then holds them, and the admin says whether they go on or are ended.
+        """
+
+
+class CrowdedEngine(Engine, Protocol):
+    """An engine without a queue, on which some tasks cannot run beside others."""
+
+    def must_wait(self, task: Task) -> str:
+        """Why the task cannot be started beside what runs, or an empty text; it then waits at the agent.
+
+        What the agent has leased after it waits too, so that it comes to its turn.
         """
 
 

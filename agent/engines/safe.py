@@ -41,6 +41,8 @@ class SafeEngine:
         self.can_withdraw = hasattr(engine, "withdraw")
         withdraw: Callable[[Handle], bool] = getattr(engine, "withdraw", lambda handle: False)
         self.withdraw = _contained(withdraw)
+        must_wait: Callable[[Task], str] = getattr(engine, "must_wait", lambda task: "")
+        self.must_wait = _contained(must_wait)
         room: Callable[[], dict[str, Any] | None] = getattr(engine, "room", lambda: None)
         self.room = _contained(room)
         graph: Callable[[], dict[str, Any] | None] = getattr(engine, "graph", lambda: None)

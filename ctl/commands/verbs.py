@@ -162,6 +162,7 @@ get = KindGroup(
             summary="Namespaces of projects, and what became of them on clusters", place="cluster_resources.get"
         ),
         "clock": Entry(summary="The admin's clock, and whether it is trusted", place="clock"),
+        "health": Entry(summary="How the admin itself fares, and what is wrong", place="health"),
         "admin-config": Entry(summary="The configuration that the admin runs with", place="admin_config"),
         "execution": Entry(summary="Executions", place="executions.get"),
         "execution-event": Entry(summary="What happened to an execution", place="executions.get"),

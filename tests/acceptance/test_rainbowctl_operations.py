@@ -17,6 +17,7 @@ from tests.acceptance.test_rainbowctl_fleet import cells
 from tests.support.admins import running_admin
 from tests.support.http_agents import HttpAgent, write_configuration
 from tests.support.shells import Shell
+from tests.support.waiting import wait_until
 
 HERE = "-p flytesnacks -d development"
 
@@ -331,3 +332,18 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
     assert "Which pool?" in shell.refused(2, "rainbowctl get pool --shares")
     assert "add it" in shell.refused(2, "rainbowctl get pool both --since 1h")
     assert "too long ago" in shell.refused(2, "rainbowctl get pool both --shares --since 999999w")
+
+
+def test_text_json_and_rest_tell_the_same_of_the_health_of_the_admin(shell: Shell) -> None:
+    wait_until(lambda: shell.rest("GET", "health").get("leader"))
+    health = shell.rest("GET", "health")
+    assert (health["healthy"], health["problems"], health["clock"]["suspended"]) == (True, [], False)
+    told = json.loads(shell.ok("rainbowctl get health -o json"))
+    assert [{**answer, "clock": None} for answer in (told, health)] == [{**health, "clock": None}] * 2
+    first, *lines = shell.ok("rainbowctl get health -o wide").splitlines()
+    assert first.startswith("The admin is well: its database answers, and the background work is done since ")
+    facts = {line[:12].strip(): line[12:] for line in lines}
+    assert facts["version"] == health["version"]
+    assert facts["database"] == f"{health['database']}, ready; schema {health['schema']}"
+    assert facts["background"].startswith(f"{health['leader']['process']}, since 20")
+    assert facts["clock"] == "trusted"

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser
 from tests.support.browsers import Visitor, visiting
 from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
 
+_POOL = f"project={PROJECT}&domain={DOMAIN}&resource_type=CLUSTER_ASSIGNMENT"
 #: Each page, and something that is on it.
 PAGES = {
     "/console/": "Why work waits",
@@ -16,6 +17,27 @@ PAGES = {
     f"/console/executions/{PROJECT}/{DOMAIN}/train": "outranks pool 'gpu'",
     f"/console/executions/{PROJECT}/{DOMAIN}/waits-for-west": "A disk is replaced.",
     f"/console/executions/{PROJECT}/{DOMAIN}/train/cancel": "Type train to confirm",
+    f"/console/executions/{PROJECT}/{DOMAIN}/train/log": "epoch 2",
+    f"/console/executions/{PROJECT}/{DOMAIN}/train/outputs": "It has left no files.",
+    f"/console/executions/{PROJECT}/{DOMAIN}/train/relaunch": "What is to differ",
+    f"/console/executions/{PROJECT}/{DOMAIN}/report-1/redecide": "Nothing would change.",
+    "/console/executions/waiting": "CLUSTERS_CORDONED",
+    "/console/executions/cancel?cluster=west": "There is nothing to do.",
+    "/console/create": "Where would it run?",
+    f"/console/create?project={PROJECT}&domain={DOMAIN}&launch_plan=nightly": "Trains on what came in overnight.",
+    f"/console/create/launch-plans?project={PROJECT}&domain={DOMAIN}": "training v1",
+    "/console/settings": "Domains and projects",
+    f"/console/settings?project={PROJECT}&domain={DOMAIN}": "Training needs GPUs.",
+    f"/console/settings/edit?{_POOL}": "Plan the change",
+    f"/console/settings/edit?{_POOL}&form=raw": "The whole row",
+    f"/console/settings/delete?{_POOL}": "Type cluster-pool-attribute to confirm",
+    f"/console/settings/changed?{_POOL}": "wait here",
+    f"/console/settings/compare?project={PROJECT}&domain={DOMAIN}&other_domain=staging": "differ",
+    "/console/settings/uses?pool=gpu": "cluster_pool_name",
+    "/console/history": "revision 1",
+    "/console/history/1": "Training needs GPUs.",
+    "/console/history/1/roll-back": "Type 1 to confirm",
+    "/console/history/compare?from=0&to=1": "cluster_pool_name",
     "/console/sign-in": "nobody needs to sign in",
 }
 
@@ -46,6 +68,27 @@ def test_an_execution_is_cancelled_after_its_name_was_typed(visitor: Visitor, co
     visitor.check()
     ended = console.call("GET", f"executions/{PROJECT}/{DOMAIN}/to-be-cancelled")
     assert ended["closure"]["abort_metadata"]["cause"] == "It is no longer needed."
+
+
+def test_the_setting_that_decided_is_found_changed_and_adopted(visitor: Visitor, console: SmallConsole) -> None:
+    place = f"{PROJECT}/staging"
+    pool = {"attributes": {"matching_attributes": {"cluster_assignment": {"cluster_pool_name": "spare"}}}}
+    console.call("PUT", f"project_domain_attributes/{place}", pool)
+    console.create("goes-nowhere", domain="staging")
+    page = visitor.visit(f"/console/executions/{place}/goes-nowhere")
+    page.click(f"section:has-text('Why here') .wins a:text('{place}')")
+    page.click("#cluster-pool-attribute a:has-text('Edit')")
+    page.fill("[name='value.0']", "gpu")
+    page.fill("[name=message]", "North is not there yet.")
+    page.click("text=Plan the change")
+    assert "goes-nowhere" in page.inner_text("main")
+    visitor.check()
+    page.click("button:text-is('Apply')")
+    page.click("text=Decide them again")
+    assert "1 moved to another cluster." in page.inner_text("[role=status]")
+    page.click("text=goes-nowhere")
+    assert "east" in page.inner_text("main")
+    visitor.check()
 
 
 def test_the_colours_stay_as_they_were_chosen(visitor: Visitor) -> None:

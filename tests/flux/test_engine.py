@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -9,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from admin.core.graph.descriptions import read_description
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.matching import Matcher
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, SubmitRefused, Task
 from agent.engines.flux import FluxEngine
 from agent.engines.flux.connection import Refusal
 from agent.testing import check_engine
 from tests.flux.conftest import MakeEngine
-from tests.support.flux import FluxInstance
+from tests.support.flux import PROPERTY, FluxInstance
 from tests.support.waiting import wait_until
 
 
@@ -46,6 +50,9 @@ def printed(engine: FluxEngine, handle: Handle, stream: str = "stdout") -> str:
     return engine.logs(handle, stream, 0, 1 << 20).decode()
 
 
+_LIMIT = "the limit of each process is 100 MiB."
+
+
 @pytest.mark.parametrize("follow", ["journal", "eventlogs"])
 def test_it_keeps_the_promises_of_an_engine(make_engine: MakeEngine, follow: str) -> None:
     engine, restarted = make_engine(follow=follow), make_engine(follow=follow)
@@ -55,21 +62,44 @@ def test_it_keeps_the_promises_of_an_engine(make_engine: MakeEngine, follow: str
 @pytest.mark.parametrize(
     ("script", "outcome"),
     [
-        ("exit 7", (NativePhase.FAILED, 7, None, "")),
-        ("kill -KILL $$", (NativePhase.FAILED, None, 9, "SIGNAL")),
-        ("head -c 600000000 /dev/zero | tail | wc -c", (NativePhase.FAILED, None, None, "")),
+        ("exit 7", (7, None, "", "")),
+        ("kill -KILL $$", (None, 9, "SIGNAL", "It was ended by the signal SIGKILL.")),
+        (
+            "head -c 600000000 /dev/zero | tail -c 600000000 > /dev/null",
+            (
+                1,
+                None,
+                "OUT_OF_MEMORY",
+                "It got no more memory (memory exhausted); the limit of each process is 100 MiB.",
+            ),
+        ),
     ],
 )
-def test_how_a_job_ends(engine: FluxEngine, script: str, outcome: tuple[Any, ...]) -> None:
-    """The last one asks for more memory than its limit."""
-    if "zero" in script:
-        script = f"set -e; x=$({script}); [ $x = 600000000 ]"
-    task = task_of(engine, script, {"limits": {"memory": "100Mi"}})
-    state = finished(engine, engine.submit(task))
-    if "zero" in script:
-        assert state.phase is NativePhase.FAILED
-    else:
-        assert (state.phase, state.exit_code, state.signal, state.reason) == outcome
+def test_how_a_job_fails(engine: FluxEngine, script: str, outcome: tuple[Any, ...]) -> None:
+    state = finished(engine, engine.submit(task_of(engine, script, {"limits": {"memory": "100Mi"}})))
+    assert state.phase is NativePhase.FAILED
+    assert (state.exit_code, state.signal, state.reason, state.message) == outcome
+
+
+def test_what_a_job_requires_of_nodes_is_a_constraint(make_engine: MakeEngine) -> None:
+    engine = make_engine(attributes={"constraints": {"ranks": ["0-1"]}})
+    description = engine.graph()
+    assert description is not None
+    required = {"name": "cluster", "field": f"properties.{PROPERTY}", "match": True}
+    request = request_of({"resources": {"requests": {"cpu": "1"}}, "requires": [required]})
+    assert Matcher(request).fits(read_description(description, {}))
+
+    def task(nodes: int) -> Task:
+        job = {"command": ["flux", "getattr", "rank"], "resources": {"nodes": nodes}, "requires": [required]}
+        key = f"rb-{secrets.token_hex(6)}-job-1"
+        return Task(key=key, job=job, directory=engine.directory / key, environment={"PATH": os.environ["PATH"]})
+
+    handles = [engine.submit(task(1)) for _ in range(3)]
+    for handle in handles:
+        assert finished(engine, handle).phase is NativePhase.SUCCEEDED, printed(engine, handle, "stderr")
+        assert printed(engine, handle) == "1\n"
+    bid = engine.bid(task(2))
+    assert (bid.answer, "Flux has 1 nodes" in bid.reason) == ("never", True), bid
 
 
 def test_a_time_limit_ends_a_job_that_ignores_signals(engine: FluxEngine) -> None:

@@ -162,6 +162,20 @@ def test_executions_are_counted_by_what_they_share(agent: PlayedAgent) -> None:
     assert counts(agent, "cause", "&domain=staging") == {}
 
 
+def test_executions_are_counted_and_selected_by_image_and_what_becomes_of_them(
+    shared: FlaskClient, project: str
+) -> None:
+    for name, job, on_lost in (("a", {"image": "i:1"}, "wait"), ("b", {"image": "i:1"}, "fail"), ("c", {}, "fail")):
+        spec = {"job": {"command": ["true"], **job}, "retry": {"on_lost": on_lost}}
+        body = {"project": project, "domain": "development", "name": name, "spec": spec}
+        ok(shared.post(f"{API}/executions", json=body))
+    for by, expected in (("image", {"i:1": 2, "": 1}), ("on_lost", {"wait": 1, "fail": 2})):
+        counts = get(shared, f"execution_counts?by={by}&project={project}")["counts"]
+        assert {group["value"]: group["count"] for group in counts} == expected
+    chosen = get(shared, f"executions?project={project}&filters=contains(image,i:)%2Beq(on_lost,fail)")
+    assert names(chosen["executions"]) == ["b"]
+
+
 def test_what_is_archived_is_counted_when_asked_for(agent: PlayedAgent) -> None:
     ok(agent.client.put(f"{API}/executions/{agent.project}/development/works", json={"state": "ARCHIVED"}))
     assert counts(agent, "phase", "&phase=SUCCEEDED") == {}
@@ -225,6 +239,8 @@ def test_executions_are_selected_and_sorted_by_how_long_they_waited(
             token = f"&token={answer['token']}"
             clock.advance(1)  # which changes nothing: a list is as of its first page
         assert in_order == expected
+    [group] = get(agent.client, f"execution_counts?by=pool&project={agent.project}")["counts"]
+    assert (group["count"], group["started"]) == (4, {"count": 2, "longest_seconds": 600, "mean_seconds": 300.0})
     slow = execution(agent.client, "slow", agent.project)
     assert slow["could_start_at"] == slow["closure"]["created_at"]
 

@@ -25,7 +25,7 @@ from tests.conftest import MakeApp
 from tests.support.agents import WatchedClock
 from tests.support.apps import context_of, opened_app
 from tests.support.databases import PostgresqlDatabases
-from tests.support.placing import created, execution, pool, put_attribute, put_pool, switch
+from tests.support.placing import created, execution, get, pool, put_attribute, put_pool, switch
 from tests.support.waiting import wait_until
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -127,9 +127,14 @@ def test_work_that_fails_is_tried_again(make_app: MakeApp, caplog: pytest.LogCap
             raise ValueError("a mistake")
 
     rounds = Rounds(fail)
-    with leading(make_app(loops=QUICK).extensions["rainbow"], rounds):
+    app = make_app(loops=QUICK)
+    with leading(app.extensions["rainbow"], rounds):
         wait_until(lambda: rounds.count >= 4)
     assert sum("failed, and is tried again" in record.message for record in caplog.records) == 2
+    health = get(app.test_client(), "health")
+    assert health["last_failure"]["message"] == "Rounds: ValueError: a mistake"
+    assert health["problems"][-1].endswith(" ago, and is tried again: Rounds: ValueError: a mistake")
+    assert (health["healthy"], health["database_state"]) == (False, "ready")
 
 
 def test_a_round_decides_only_when_the_fleet_has_changed(api: FlaskClient, context: Context) -> None:

@@ -115,7 +115,7 @@ ROWS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami", "list_all_user_tokens"), (OTHER, "")),
     **dict.fromkeys(("register_cluster", "sync_cluster", "exchange_cluster_resources"), (OTHER, "")),
     **dict.fromkeys(("index", "healthz", "readyz", "version", "openapi", "get_provider"), (OTHER, "")),
-    "metrics": (PLATFORM, ""),
+    **dict.fromkeys(("metrics", "get_health"), (PLATFORM, "")),
 }
 OPERATIONS = {operation.id: operation for operation in all_operations()}
 

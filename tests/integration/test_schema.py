@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select, update
+from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, inspect, select, update
 
 import admin.store
 from admin.core.audit import AuditEvent
@@ -35,6 +35,7 @@ from admin.store import (
     fleet_tables,
     registration_tables,
     retention,
+    sessions,
     revision_tables,
     row_changes,
     user_tokens,
@@ -44,6 +45,7 @@ from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits, is_postgresql
 from admin.store.dialects.sqlite import WRITES
 from admin.store.schema import SchemaState, current_revision, known_revisions, latest_revision, migrate, schema_state
+from admin.store.sessions import Session
 from admin.store.token_grants import books
 from admin.store.token_sums import rebuild
 from admin.store.token_tables import TOKEN_POOLS, token_grants, token_pool_heads, token_sums, token_waiters
@@ -790,3 +792,21 @@ def test_going_back_takes_reports_of_namespaces_away_and_leaves_reasons_that_an_
         assert cluster_resources.reports(connection) == []
         assert cluster_resources.events(connection, "p", "d", ["c"], 10) == []
         assert cluster_resources.installation(connection, now) != before
+
+
+def test_sessions_are_forgotten_by_an_admin_that_has_none_and_nothing_else_is(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    session = Session("hash", "ada", "openid", "login", None, ["ml"], 1.5, now, now)
+    user = {"kind": "USER", "name": "ada", "payload": {}, "version": 1}
+    with engine.begin() as connection:
+        sessions.add(connection, session)
+        connection.execute(insert(fleet_tables.fleet_definitions).values(user))
+        assert sessions.get(connection, "hash") == session
+    migrate(engine, "0044")
+    assert "sessions" not in inspect(engine).get_table_names()
+    with engine.connect() as connection:
+        assert connection.execute(select(fleet_tables.fleet_definitions.c.name)).scalars().all() == ["ada"]
+    migrate(engine)
+    with engine.connect() as connection:
+        assert sessions.get(connection, "hash") is None

@@ -495,6 +495,25 @@ def seconds_after(agent: PlayedAgent, seconds: float) -> str:
     return (last + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
+def test_a_silent_cluster_says_when_it_counts_as_lost(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    def told() -> tuple[str | None, str | None]:
+        cluster = get(agent.client, f"clusters/{agent.cluster}")
+        return cluster.get("lost_at"), cluster.get("when_lost")
+
+    assert told() == (None, None)
+    pass_time(context, clock, LEASE)
+    pass_time(context, clock, UNREACHABLE)
+    at, message = told()
+    assert at is not None
+    assert message is not None
+    assert at >= seconds_after(agent, LOST)
+    assert message.startswith("It counts as lost ")
+    assert "(agents.lostSeconds: " in message
+    for _ in range(2):
+        pass_time(context, clock, LOST)
+    assert told() == (None, None)
+
+
 def test_an_explanation_says_what_the_silence_of_a_cluster_means(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:

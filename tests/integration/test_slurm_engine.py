@@ -29,6 +29,7 @@ from agent.engines.batch.engine import lock_submission
 from agent.engines.batch.job_files import CANCELLED, ENDED, LEASE, LOCK, MARK
 from agent.engines.local import processes
 from agent.engines.slurm import SlurmEngine
+from agent.engines.slurm.requirements import ANY_NODES, NodeChoice, choose_nodes
 from agent.engines.slurm.script import arguments
 from agent.testing import CHECKS, FakeClock, check_engine
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
@@ -309,10 +310,46 @@ def test_the_cluster_is_described_by_its_nodes_and_partitions(engine: SlurmEngin
         assert Matcher(request_of({"requires": requires})).fits(graph)
 
 
+def test_a_job_gets_nodes_with_the_features_that_it_requires(engine: SlurmEngine, red: SlurmCluster) -> None:
+    red.run("scontrol", "update", f"NodeName={red.node}", "AvailableFeatures=fast,quiet", "ActiveFeatures=fast,quiet")
+
+    def requires(feature: str) -> dict[str, Any]:
+        return {"requires": [{"name": "cluster", "field": f"properties.{feature}", "match": True}]}
+
+    try:
+        description = engine.graph()
+        assert description is not None
+        assert Matcher(request_of(requires("fast"))).fits(read_description(description, description["subsystems"]))
+        # The site's own constraint holds too. What Slurm's nodes do not have is not asked of Slurm.
+        for arguments_of_site, feature, shown in (
+            ([], "fast", "Features=fast "),
+            (["-C", "quiet"], "fast", "Features=(quiet)&fast "),
+            ([], "own-word", "Features=(null) "),
+        ):
+            placing = engine_of(red, engine.directory, arguments=arguments_of_site)
+            task = task_of(placing, "sleep 60", job=requires(feature))
+            assert placing.bid(task).answer == "yes"
+            handle = placing.submit(task)
+            assert shown in red.run("scontrol", "-o", "show", "job", handle.native_id)
+            running(placing, handle)
+            placing.cancel(handle)
+        red.run("scontrol", "update", f"NodeName={red.node}", "ActiveFeatures=quiet")
+        assert engine.bid(task_of(engine, "true", job=requires("fast"))).answer != "yes"
+    finally:
+        red.run("scontrol", "update", f"NodeName={red.node}", "AvailableFeatures=", "ActiveFeatures=")
+
+
+def test_a_job_runs_in_the_partition_that_it_requires(engine: SlurmEngine, red: SlurmCluster) -> None:
+    requires = [{"name": "partition", "field": "name", "match": "short"}]
+    handle = engine.submit(task_of(engine, "sleep 60", job={"requires": requires}))
+    assert "Partition=short " in red.run("scontrol", "-o", "show", "job", handle.native_id)
+    engine.cancel(handle)
+
+
 def test_arguments_of_jobs_on_several_nodes(tmp_path: Path) -> None:
-    def own_arguments(**resources: Any) -> list[str]:
+    def own_arguments(choice: NodeChoice = ANY_NODES, **resources: Any) -> list[str]:
         task = Task(key="k", job={"command": ["a"], "resources": resources}, directory=tmp_path)
-        words = arguments(task, tmp_path / "50%", "physics", ["--qos=high"])
+        words = arguments(task, tmp_path / "50%", "physics", ["--qos=high"], choice)
         return [word for word in words if word not in common]
 
     common: list[str] = []
@@ -327,6 +364,11 @@ def test_arguments_of_jobs_on_several_nodes(tmp_path: Path) -> None:
     assert wide == [*expected, "--mem=3072M", "--gpus=5", "--tmp=3072M"]
     anywhere = own_arguments(tasks=5, requests={"cpu": "2", "memory": "1Gi", "gpu": "1"})
     assert anywhere == ["--ntasks=5", "--cpus-per-task=2", "--mem-per-cpu=512M", "--gpus-per-task=1"]
+    with_model = choose_nodes(
+        {"requires": [{"name": "cluster", "field": "model", "match": "a100"}]}, [{"Gres": "gpu:a100:4,gpu:v100:2"}]
+    )
+    assert own_arguments(with_model, tasks=2, requests={"gpu": "1"})[-1] == "--gpus-per-task=a100:1"
+    assert "--gpus=a100:2" in own_arguments(with_model, nodes=2, tasks=2, requests={"gpu": "1"})
     assert own_arguments(nodes=4) == ["--nodes=4"]
     assert own_arguments(exclusive=True) == ["--exclusive"]
     assert own_arguments(exclusive=False) == []

@@ -423,6 +423,11 @@ def test_the_explanation_names_the_pool_the_level_the_holder_and_the_place(agent
     )
     tokens = told["status"]["tokens"]
     assert tokens["place"] == 2
+    statuses = [explanation(agent.client, name, project=agent.project)["status"] for name in ("e", "g")]
+    assert [(status["token_pools"], status["holds_tokens"]) for status in statuses] == [
+        ({hive: 1}, True),
+        ({hive: 1}, False),
+    ]
     assert [holder["execution"] for holder in tokens["full"][0]["holders"]] == ["e"]
     assert shown(agent, "g")["closure"]["reason"]["code"] == WAITING_FOR_TOKENS
 

@@ -103,15 +103,19 @@ def make_site(control_plane: KubernetesCluster, api: Api, tmp_path: Path) -> Ite
 
         def make(admin: RunningAdmin, **options: Any) -> Site:
             place = make_namespace(api)
-            defaults = {
-                "kubeconfig": str(control_plane.kubeconfig),
-                "namespace": place,
-                "image": IMAGE,
-                "imagePullPolicy": "IfNotPresent",
-                "graceSeconds": 1,
-            }
-            engine_options = {**defaults, **options}
-            settings = {"engine": "kubernetes", "engine_options": engine_options, "slots": 50}
+            settings = site_settings(control_plane, place, **options)
             return stack.enter_context(running_site(admin, tmp_path / place, **settings))
 
         yield make
+
+
+def site_settings(control_plane: KubernetesCluster, namespace: str, **options: Any) -> dict[str, Any]:
+    """The settings of a site with one namespace for all its executions."""
+    defaults = {
+        "kubeconfig": str(control_plane.kubeconfig),
+        "namespace": namespace,
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "graceSeconds": 1,
+    }
+    return {"engine": "kubernetes", "engine_options": {**defaults, **options}, "slots": 50}

@@ -1,24 +1,33 @@
-"""One pool of a plain machine, Slurm and Kubernetes: the same jobs, logs and reasons, and what one declines goes on."""
+"""One pool of a plain machine, Slurm, Kubernetes and, where it is installed, Flux.
+
+The same jobs have the same logs and reasons on each, and what one declines goes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import pytest
 import requests
 
-from tests.kubernetes.conftest import MakeSite
+from agent.engines.kubernetes.api import Api
+from tests.kubernetes.conftest import make_namespace, site_settings
 from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import DOMAIN, PROJECT, Site, admin_of_agents, running_site
-from tests.support.kubernetes import IMAGE
+from tests.support.flux import is_installed, running_flux
+from tests.support.kubernetes import IMAGE, KubernetesCluster
 from tests.support.slurm import SlurmCluster
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
 Sites = dict[str, Site]
+#: The names of the tests say whether Flux was among them.
+ENGINES = ("local", "slurm", "kubernetes", *(["flux"] if is_installed() else []))
+HELLO = ["sh", "-c", "echo hello; echo again"]
 
 
 @pytest.fixture(scope="module")
@@ -27,24 +36,32 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
         yield admin
 
 
-@pytest.fixture
+@pytest.fixture(scope="module", params=["-".join(ENGINES)])
 def sites(
     admin: RunningAdmin,
-    make_site: MakeSite,
+    cluster: KubernetesCluster,
+    api: Api,
     slurm_clusters: tuple[SlurmCluster, SlurmCluster],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Sites]:
     slurm = slurm_clusters[0]
-    of_slurm = {
-        "engine": "slurm",
-        "engine_options": {"configuration": str(slurm.configuration)},
-        "environment": {"PATH": slurm.environment()["PATH"]},
+    settings: dict[str, dict[str, Any]] = {
+        "local": {},
+        "slurm": {
+            "engine": "slurm",
+            "engine_options": {"configuration": str(slurm.configuration)},
+            "environment": {"PATH": slurm.environment()["PATH"]},
+        },
+        "kubernetes": site_settings(cluster, make_namespace(api)),
     }
-    with (
-        running_site(admin, tmp_path_factory.mktemp("local")) as local,
-        running_site(admin, tmp_path_factory.mktemp("slurm"), **of_slurm) as batch,
-    ):
-        sites = {"local": local, "slurm": batch, "kubernetes": make_site(admin)}
+    with ExitStack() as stack:
+        if "flux" in ENGINES:
+            instance = stack.enter_context(running_flux())
+            settings["flux"] = {"engine": "flux", "engine_options": {"uri": instance.uri}}
+        sites = {
+            name: stack.enter_context(running_site(admin, tmp_path_factory.mktemp(name), **settings[name]))
+            for name in ENGINES
+        }
         for site in sites.values():
             site.start()
         for site in sites.values():
@@ -57,20 +74,27 @@ def is_ready(site: Site) -> bool:
     return bool(answer.json().get("state") == "ready")
 
 
-def put_pool(admin: RunningAdmin, name: str, *sites: Site) -> None:
-    """A pool that is filled in this order."""
-    pool = {"members": [{"id": site.cluster} for site in sites], "strategy": "spill"}
+def put_pool(admin: RunningAdmin, name: str, *sites: Site, strategy: str = "spill") -> None:
+    """A pool; of the strategy spill it is filled in this order."""
+    pool = {"members": [{"id": site.cluster} for site in sites], "strategy": strategy}
     answer = requests.put(f"{admin.url}/api/v1/pools/{name}", json={"pool": pool}, timeout=60)
     assert answer.status_code == 200, answer.text
 
 
 def create_in(site: Site, pool: str, name: str, **job: Any) -> dict[str, Any]:
     """An execution in a pool, once it has ended."""
+    begin_in(site, pool, name, **job)
+    return site.ended(name)
+
+
+def begin_in(site: Site, pool: str, name: str, **job: Any) -> dict[str, Any]:
+    """The answer to the creation of an execution in a pool."""
     assignment = {"cluster_assignment": {"cluster_pool_name": pool}}
     body = {"project": PROJECT, "domain": DOMAIN, "name": name, "spec": {**assignment, "job": job}}
     answer = requests.post(f"{site.admin.url}/api/v1/executions", json=body, timeout=60)
     assert answer.status_code == 200, answer.text
-    return site.ended(name)
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def outcome(site: Site, name: str) -> tuple[Any, ...]:
@@ -82,7 +106,7 @@ def outcome(site: Site, name: str) -> tuple[Any, ...]:
 
 def test_the_same_job_has_the_same_log_and_the_same_reasons_on_every_engine(sites: Sites) -> None:
     jobs: dict[str, dict[str, Any]] = {
-        "ends": {"command": ["sh", "-c", "echo hello; echo again"], "outputs": []},
+        "ends": {"command": HELLO, "outputs": []},
         "fails": {"command": ["sh", "-c", "echo no; exit 3"]},
         "late": {"command": ["sh", "-c", "echo begun; sleep 600"], "resources": {"duration": "2s"}},
         "missing": {"command": ["no-such-command"]},
@@ -97,7 +121,7 @@ def test_the_same_job_has_the_same_log_and_the_same_reasons_on_every_engine(site
         site.cancel(f"{engine}-cancelled")
     names = [*jobs, "cancelled"]
     ends = {engine: {name: outcome(site, f"{engine}-{name}") for name in names} for engine, site in sites.items()}
-    assert ends["local"] == ends["slurm"] == ends["kubernetes"]
+    assert all(of_engine == ends["local"] for of_engine in ends.values()), ends
     assert ends["local"]["ends"][0] == "SUCCEEDED"
     assert ends["local"]["late"][:2] == ("TIMED_OUT", "TIME_LIMIT")
     logs = {
@@ -105,7 +129,7 @@ def test_the_same_job_has_the_same_log_and_the_same_reasons_on_every_engine(site
         for engine, site in sites.items()
     }
     assert logs["kubernetes"] == {"ends": "hello\nagain\n", "fails": "no\n", "late": "begun\n"}
-    assert logs["local"] == logs["slurm"] == logs["kubernetes"]
+    assert all(of_engine == logs["local"] for of_engine in logs.values()), logs
 
 
 def test_what_an_engine_cannot_do_is_declined_with_its_reason_and_goes_elsewhere(
@@ -125,3 +149,49 @@ def test_what_an_engine_cannot_do_is_declined_with_its_reason_and_goes_elsewhere
     assert (alone["closure"]["phase"], alone["cluster"]) == ("SUCCEEDED", slurm.cluster), alone
     events = str(slurm.get("exclusive", "/events")["events"])
     assert "resources.exclusive: Kubernetes gives no job a node of its own" in events
+
+
+def test_a_pool_by_weights_runs_the_same_job_on_every_engine(admin: RunningAdmin, sites: Sites) -> None:
+    put_pool(admin, "by-weights", *sites.values(), strategy="weighted")
+    local, ran = sites["local"], dict[str, str]()
+    for number in range(100):
+        name = f"weighted-{number}"
+        ran[name] = begin_in(local, "by-weights", name, command=HELLO)["execution"]["cluster"]
+        if len(set(ran.values())) == len(sites):
+            break
+    assert set(ran.values()) == {site.cluster for site in sites.values()}
+    for name in ran:
+        assert outcome(local, name) == ("SUCCEEDED", "SUCCEEDED", 0, 1)
+        assert (local.get(name)["cluster"], local.printed(name)["data"]) == (ran[name], "hello\nagain\n")
+    image = create_in(local, "by-weights", "weighted-image", command=HELLO, image=IMAGE)
+    assert (image["closure"]["phase"], image["cluster"]) == ("SUCCEEDED", sites["kubernetes"].cluster), image
+
+
+def test_a_pool_that_asks_hears_every_engine_and_goes_where_none_says_never(admin: RunningAdmin, sites: Sites) -> None:
+    put_pool(admin, "asking", *sites.values(), strategy="ask")
+    local = sites["local"]
+    jobs: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "image": {"image": IMAGE},
+        "alone": {"resources": {"exclusive": True}},
+    }
+    for name, job in jobs.items():
+        begin_in(local, "asking", f"asked-{name}", command=HELLO, **job)
+    heard = {}
+    for name in jobs:
+        assert outcome(local, f"asked-{name}") == ("SUCCEEDED", "SUCCEEDED", 0, 1)
+        assert local.printed(f"asked-{name}")["data"] == "hello\nagain\n"
+        # A round without a yes is asked anew, and silence is no answer.
+        rounds = local.get(f"asked-{name}", "/explanation")["rounds"]
+        answers = [(bid["cluster"], bid["answer"], bid.get("reason", "")) for round in rounds for bid in round["bids"]]
+        heard[name] = {
+            engine: {(answer, reason) for cluster, answer, reason in answers if cluster == site.cluster}
+            for engine, site in sites.items()
+        }
+    assert all("yes" in dict(answers) for answers in heard["plain"].values()), heard["plain"]
+    assert "yes" in dict(heard["image"]["kubernetes"])
+    assert local.get("asked-image")["cluster"] == sites["kubernetes"].cluster
+    for engine in set(sites) - {"kubernetes"}:
+        assert any(answer == "never" and "image" in reason for answer, reason in heard["image"][engine]), heard["image"]
+    refusal = ("never", "resources.exclusive: Kubernetes gives no job a node of its own")
+    assert refusal in heard["alone"]["kubernetes"], heard["alone"]

@@ -92,6 +92,10 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a unit of cores": (graph({"a": vertex(type="core", unit="GiB")}), "graph.nodes.a.metadata.unit", "has no unit"),
     "subsystems as a list": (graph({"a": vertex()}, subsystems=[]), "subsystems", "is not a mapping"),
     "both graphs": (graph({"a": vertex()}, scheduling={"graph": {}}), "scheduling", "give one of the two"),
-    "an unknown field": (graph({"a": vertex()}, colour="red"), "colour", "nknown"),
+    "an unknown field": (
+        graph({"a": vertex()}, colour="red"),
+        "colour",
+        "Known: attributes, claimed_by, execution, graph, message, ",
+    ),
     "a long message": (graph({"a": vertex()}, message="x" * 1001), "message", "1000"),
 }

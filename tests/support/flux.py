@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,9 @@ from tests.support.servers import ended_with_us, owned_directory
 from tests.support.waiting import wait_until
 
 NODES = 2
+#: What Flux has on both nodes, and what its second node is said to have.
+_CORES = min(4, os.cpu_count() or 1)
+PROPERTY = "fast"
 
 
 @dataclass
@@ -32,10 +36,11 @@ class FluxInstance:
         """Start the brokers, with what an earlier instance here has left of its jobs."""
         for name in ("run", "state"):
             (self.directory / name).mkdir(exist_ok=True)
+        configuration = self._write_configuration()
         options = f"--test-rundir={self.directory}/run", f"-Sstatedir={self.directory}/state"
         with (self.directory / "flux.log").open("ab") as log:
             self.process = subprocess.Popen(
-                ["flux", "start", f"--test-size={NODES}", *options, "sleep", "3600"],
+                ["flux", "start", f"--test-size={NODES}", f"--config-path={configuration}", *options, "sleep", "3600"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -44,6 +49,16 @@ class FluxInstance:
             )
         log_path = self.directory / "flux.log"
         wait_until(self.answers, 120, explain=lambda: f"Flux does not answer:\n{log_path.read_text()}")
+
+    def _write_configuration(self) -> Path:
+        """A configuration in which the nodes differ by a property."""
+        host = socket.gethostname()
+        words = ["-r", f"0-{NODES - 1}", "-c", f"0-{_CORES - 1}", "-H", f"{host},{host}", "-p", f"{PROPERTY}:1"]
+        done = subprocess.run(["flux", "R", "encode", *words], check=True, capture_output=True, timeout=60)
+        (self.directory / "R").write_bytes(done.stdout)
+        path = self.directory / "flux.toml"
+        path.write_text(f'[resource]\npath = "{self.directory}/R"\nnoverify = true\n')
+        return path
 
     def answers(self) -> bool:
         """Whether all nodes are up."""

@@ -85,3 +85,25 @@ def fill(console: SmallConsole) -> None:
     for number in range(4):
         console.create(f"report-{number}")
     console.create("too-early", cluster="north")
+    register_launch_plan(console)
+
+
+def register_launch_plan(console: SmallConsole) -> None:
+    """A workflow with an input of each sort, and an active launch plan that fixes one of them."""
+    id = {"project": PROJECT, "domain": DOMAIN, "version": "v1"}
+    inputs = {
+        "data": {"type": "string", "description": "Where the examples are."},
+        "epochs": {"type": "integer", "default": 3},
+        "mode": {"type": "enum", "values": ["quick", "thorough"], "default": "quick"},
+        "shuffle": {"type": "boolean", "default": True},
+        "rates": {"type": "list", "of": "float", "default": [0.1]},
+        "team": {"type": "string"},
+    }
+    job = {"command": ["echo", "{{ inputs.data }}", "{{ inputs.epochs }}"], "resources": {"requests": {"cpu": "1"}}}
+    console.call("POST", "workflows", {"id": {**id, "name": "training"}, "spec": {"inputs": inputs, "job": job}})
+    spec = {
+        "workflow_id": {"name": "training", "version": "v1"},
+        "description": "Trains on what came in overnight.",
+        "fixed_inputs": {"team": "search"},
+    }
+    console.call("POST", "launch_plans", {"id": {**id, "name": "nightly"}, "spec": spec, "state": "ACTIVE"})

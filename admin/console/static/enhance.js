@@ -29,3 +29,11 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 
 // A log shows its end first.
 for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
+
+// A field of a setting that is typed into is meant to be set.
+for (const leaf of document.querySelectorAll(".leaf")) {
+  const state = leaf.querySelector("[data-state]");
+  leaf.querySelector("[data-value]")?.addEventListener("input", (event) => {
+    if (state) state.value = event.target.value ? "set" : "inherit";
+  });
+}

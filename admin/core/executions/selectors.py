@@ -60,6 +60,7 @@ FIELDS = {
             "backoff",
             "on_lost",
             "queue",  # that it was given when its settings were resolved
+            "image",  # of its job
             "native_id",
             "node",  # any of those that it runs on, or ran on last
         ),
@@ -139,6 +140,8 @@ GROUPS = {
     "origin_scope": "origin_scope",
     "limit_scope": "limit_scope",
     "queue": "queue",
+    "on_lost": "on_lost",
+    "image": "image",
     DAY: DAY,
 }
 
@@ -255,6 +258,18 @@ def parse_filters(text: str, now: datetime) -> list[Condition]:
     return [_condition(term, now) for term in terms]
 
 
+def filter_parts(text: str) -> list[tuple[str, str, list[str]]]:
+    """The function, the field and the values of each term of a filter, as they are written; Invalid for no filter."""
+    parts = map(_parts, _terms(text))
+    return [(function, field, _values_of(function, value)) for function, field, value in parts]
+
+
+def quoted_value(text: str) -> str:
+    """Any text as a value of a filter, in quotes."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def _terms(text: str) -> Iterator[str]:
     """The terms of a filter, each up to the bracket that closes it; brackets in a value are balanced or in quotes."""
     start = depth = 0
@@ -287,11 +302,19 @@ def _unquoted(match: re.Match[str]) -> str:
     return match[2].strip() if match[1] is None else re.sub(r"\\(.)", r"\1", match[1][1:-1], flags=re.DOTALL)
 
 
-def _condition(term: str, now: datetime) -> Condition:
+def _parts(term: str) -> tuple[str, str, str]:
     match = _TERM.fullmatch(term)
     if match is None:
         raise _invalid(term, _NO_TERM)
-    function, field, value = match.group(1), _own_name(match.group(2)), match.group(3)
+    return match.group(1), _own_name(match.group(2)), match.group(3)
+
+
+def _values_of(function: str, text: str) -> list[str]:
+    return _values(text) if function in ("value_in", "value_not_in") else [_value(text)]
+
+
+def _condition(term: str, now: datetime) -> Condition:
+    function, field, value = _parts(term)
     if function not in FUNCTIONS:
         raise Invalid(unknown_problem("filters", "filter function", function, FUNCTIONS))
     type_ = _field_type(field)
@@ -300,8 +323,7 @@ def _condition(term: str, now: datetime) -> Condition:
     is_time = type_ in (FieldType.TIME, FieldType.TIME_AHEAD)
     if is_time and value[:1].isspace() and is_span(span := value.strip()):  # as a plus sign of a URL is read
         raise _invalid(term, f"has a blank before {span}: write %2B{span} in a URL for in {span}, or -{span} for ago")
-    is_list = function in ("value_in", "value_not_in")
-    values = _values(value) if is_list else [_value(value)]
+    values = _values_of(function, value)
     if function == "contains" and type_ is not FieldType.TEXT:
         raise _invalid(term, f"searches for text, but {field} is a {type_.value}")
     # A part of a scope's name need not be the name of a scope.

@@ -10,6 +10,8 @@ from admin.core.times import show_due, show_duration, show_time
 
 #: What is said of an execution that was ended, or is to be ended, while its agent is silent.
 UNCONFIRMED = "Nobody has confirmed that its job has ended."
+#: What becomes of the work of a cluster when that counts as lost.
+WHEN_LOST = "What had not started there is then decided again; what may run there goes by its on_lost."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,6 +40,8 @@ class Status:
     times: Times | None  #: None where some of its attempts are not recorded
     start: Start | None  #: while it is in line at a cluster that takes work
     tokens: TokenWait | None = None  #: while it waits for tokens
+    token_pools: Mapping[str, int] | None = None  #: the tokens that it needs, by pool
+    holds_tokens: bool | None = None  #: whether it holds them now; None where it needs none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,8 @@ class Circumstances:
     quota: str = ""  #: the quota that has no room for it now, and who has it
     tokens: TokenWait | None = None  #: what it waits for in token pools, where its cluster has room
     lacks: str = ""  #: the tokens that it runs without
+    token_pools: Mapping[str, int] | None = None  #: the tokens that it needs, by pool
+    holds_tokens: bool = False
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
@@ -102,6 +107,8 @@ class Circumstances:
             times=self.times,
             start=self.start,
             tokens=self.tokens,
+            token_pools=self.token_pools,
+            holds_tokens=self.holds_tokens if self.token_pools else None,
         )
 
     @property

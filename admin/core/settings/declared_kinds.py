@@ -41,6 +41,7 @@ TAKEN_NOUNS = frozenset(
         "context",
         "domain",
         "event",
+        "health",
     }
     | {"execution", "execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement"}
     | {"placement-counts", "pool", "project", "reconciliation", "revision", "service-account", "task", "token"}

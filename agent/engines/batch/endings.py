@@ -12,6 +12,7 @@ from agent.engines.batch.job_files import (
     COMMAND_NOT_FOUND,
     LEASE_OVER,
     NO_WORKING_DIRECTORY,
+    OUT_OF_MEMORY,
     TIME_LIMIT,
     marked_id,
     read_ending,
@@ -19,7 +20,13 @@ from agent.engines.batch.job_files import (
 )
 from agent.engines.command_engine import TASK
 from agent.engines.leases import CLUSTER_LOST, LEASE_OVER_MESSAGE
-from agent.files import read_json
+from agent.engines.memory_words import find_lack_of_memory, lack_of_memory_message
+from agent.files import read_file, read_json
+
+#: What is written down of a task whose processes the kernel refuses more address space than that.
+ADDRESS_SPACE = "address_space_bytes"
+#: How much of the end of stderr is looked at.
+_END_BYTES = 8192
 
 
 def recorded_state(directory: Path) -> NativeState | None:
@@ -66,9 +73,23 @@ def with_details(state: NativeState, directory: Path, native_reason: str = "") -
     if reason == NO_WORKING_DIRECTORY:
         message = f"The working directory {record.get('work')} does not exist on its node."
         return replace(state, exit_code=None, reason=reason, message=message)
+    if reason == OUT_OF_MEMORY:
+        return replace(state, reason=reason, message="It used more memory than it may, and the kernel ended it.")
+    if (limit := record.get(ADDRESS_SPACE)) and (printed := find_lack_of_memory(_end(directory), is_near=False)):
+        return replace(state, reason=OUT_OF_MEMORY, message=lack_of_memory_message(printed, limit))
     if state.signal is not None:
         return replace(state, reason="SIGNAL", message=f"It was ended by the signal {_signal_name(state.signal)}.")
     return state
+
+
+def _end(directory: Path) -> bytes:
+    """The end of what the job printed on stderr; of a long one the file with the highest place is the last."""
+    files = {int(path.suffix[1:]): path for path in directory.glob("stderr*") if path.suffix[1:].isdigit()}
+    path = files[max(files)] if files else directory / "stderr"
+    try:
+        return read_file(path, _END_BYTES, max(0, path.stat().st_size - _END_BYTES))
+    except FileNotFoundError:
+        return b""
 
 
 def timed_out(state: NativeState, directory: Path) -> NativeState:

@@ -31,6 +31,8 @@ ENDED = "ended"
 RESERVE = "ended.reserve"
 
 TIME_LIMIT, COMMAND_NOT_FOUND, NO_WORKING_DIRECTORY = "TIME_LIMIT", "COMMAND_NOT_FOUND", "NO_WORKING_DIRECTORY"
+#: The kernel ended a process of its control group, and so the command.
+OUT_OF_MEMORY = "OUT_OF_MEMORY"
 #: The lease is over; recorded before the command is ended.
 LEASE_OVER = "LEASE_OVER"
 #: The back end sent a signal: only it knows why.

@@ -10,7 +10,8 @@ it ends the command when the lease is over.
 The output goes through pipes, and its beginning and its end are kept in files as `agent.engines.limits` says. If the
 file system has no pipes, all of it is written.
 
-Where the back end's own time limits are too coarse, `timeout` enforces them to the second.
+Where the back end's own time limits are too coarse, `timeout` enforces them to the second. That the kernel ended a
+command for its memory is known where the job is in a control group: by how many processes it has ended there.
 """
 
 from __future__ import annotations
@@ -78,6 +79,22 @@ _rb_go_on() {{
   [ ! -e "$_rb_directory/{files.CANCELLED}" ] || _rb_ended 75 {files.CANCELLED}
 }}
 _rb_go_on
+_rb_count_killed() {{
+  _rb_killed=0
+  while IFS=: read -r _ _rb_controller _rb_group; do
+    case $_rb_controller in
+      '') _rb_events=/sys/fs/cgroup$_rb_group/memory.events ;;
+      memory) _rb_events=/sys/fs/cgroup/memory$_rb_group/memory.oom_control ;;
+      *) continue ;;
+    esac
+    [ -r "$_rb_events" ] || continue
+    while read -r _rb_event _rb_number; do
+      [ "$_rb_event" != oom_kill ] || _rb_killed=$((_rb_killed + _rb_number))
+    done < "$_rb_events"
+  done < /proc/self/cgroup
+}} 2>/dev/null
+_rb_count_killed
+_rb_killed_before=$_rb_killed
 _rb_time
 {guard}_rb_keep() {{
   trap '' {launcher.signals}
@@ -126,6 +143,10 @@ _rb_time
 case $_rb_code in
   124 | 137) [ "$((_rb_now - _rb_began))" -lt {limit} ] || _rb_ended "$_rb_code" {files.TIME_LIMIT} ;;
 esac
+if [ "$_rb_code" = 137 ]; then
+  _rb_count_killed
+  [ "$_rb_killed" -le "$_rb_killed_before" ] || _rb_ended "$_rb_code" {files.OUT_OF_MEMORY}
+fi
 _rb_ended "$_rb_code" "$_rb_reason"
 """
 
@@ -197,9 +218,7 @@ def batch_script(
         # Without a limit, a number that no elapsed time reaches.
         limit=2**62 if limit is None or not launcher.has_coarse_limits else math.floor(limit),
         sizes=log_sizes(log_limit_bytes),
-        guard=_GUARD.format(files=job_files, grace=f"{grace_seconds:.3f}", signals=launcher.signals)
-        if is_guarded
-        else "",
+        guard=_guard(grace_seconds, launcher) if is_guarded else "",
         record=_RECORD.format(files=job_files) if is_guarded else "",
         files=job_files,
     )

@@ -23,15 +23,23 @@ from agent.engines.base import (
     Task,
     parse_seconds,
 )
-from agent.engines.batch.endings import recorded_state
+from agent.engines.batch.endings import ADDRESS_SPACE, recorded_state
 from agent.engines.batch.engine import BatchEngine
 from agent.engines.batch.job_files import CANCELLED, marked_id
 from agent.engines.batch.script import batch_script, check_environment
 from agent.engines.command_engine import TASK
 from agent.engines.flux.connection import FluxConnection, Refusal
 from agent.engines.flux.descriptions import describe
-from agent.engines.flux.jobspec import SCRIPT, jobspec, launcher, urgency
-from agent.engines.flux.resources import Demand, Resources, fits_ever, fits_now, hosts_of, seconds_until_fit
+from agent.engines.flux.jobspec import SCRIPT, jobspec, launcher, memory_bytes, urgency
+from agent.engines.flux.resources import (
+    Demand,
+    Resources,
+    fits_ever,
+    fits_now,
+    hosts_of,
+    required_properties,
+    seconds_until_fit,
+)
 from agent.engines.flux.states import FluxJob, state_of
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.files import read_json, write_file, write_json
@@ -169,7 +177,7 @@ class FluxEngine(BatchEngine):
         if task.queue and queues and task.queue not in queues:
             suggestion = did_you_mean(task.queue, queues)
             return f"queue: Flux has no queue '{task.queue}'.{suggestion} There are {listed(sorted(queues))}."
-        demand, there = Demand.of(task), self._of_queue(task.queue, self._resources or self._ask_resources())
+        demand, there = Demand.of(task), self._for(task, self._resources or self._ask_resources())
         if fits_ever(demand, there):
             return ""
         where = f"{demand.nodes} nodes with {demand.slots // demand.nodes}" if demand.nodes else f"{demand.slots}"
@@ -178,13 +186,21 @@ class FluxEngine(BatchEngine):
         has = f"{total['nodes']} nodes, {total['cpu']} cores and {total['gpu']} gpus"
         return f"resources: the job asks for {where} slots of {demand.cores} cores{gpus}; Flux has {has} for it"
 
-    def _of_queue(self, queue: str, resources: Resources) -> Resources:
-        return resources.having(self._known_queues().get(queue, {}).get("requires") or ())
+    def _for(self, task: Task, resources: Resources) -> Resources:
+        """What there is for a job: the nodes of its queue that have what it requires."""
+        of_queue = self._known_queues().get(task.queue, {}).get("requires") or ()
+        return resources.having([*of_queue, *required_properties(task, resources.properties)])
 
     def submit(self, task: Task) -> Handle:
         """Submit the job."""
         directory, work = self._make_directories(task)
-        record = {"work": str(work), "command": task.job["command"][0], "time_limit_seconds": task.time_limit_seconds}
+        limits_memory = self.options["memoryLimit"] == "address-space"
+        record = {
+            "work": str(work),
+            "command": task.job["command"][0],
+            "time_limit_seconds": task.time_limit_seconds,
+            ADDRESS_SPACE: memory_bytes(task) if limits_memory else 0,
+        }
         write_json(directory / TASK, record)
         if task.lease_seconds is not None:
             self._renew(task.key, task.lease_seconds)
@@ -193,7 +209,7 @@ class FluxEngine(BatchEngine):
             directory,
             work,
             {**task.environment, "RAINBOW_KEY": task.key, "RAINBOW_TASK": "0"},
-            launcher(task, self.flux.program, limits_memory=self.options["memoryLimit"] == "address-space"),
+            launcher(task, self.flux.program, limits_memory=limits_memory),
             grace_seconds=self.options["graceSeconds"],
             log_limit_bytes=self.options["logLimitBytes"],
         )
@@ -215,7 +231,9 @@ class FluxEngine(BatchEngine):
 
     def _jobspec(self, task: Task, directory: Path) -> dict[str, Any]:
         environment = {**self.flux.login, "RAINBOW_KEY": task.key}
-        return jobspec(task, directory, environment, self.flux.program, self.options["attributes"])
+        known = (self._resources or self._ask_resources()).properties if task.job.get("requires") else ()
+        required = required_properties(task, known)
+        return jobspec(task, directory, environment, self.flux.program, self.options["attributes"], required)
 
     def find(self, key: str) -> Handle | None:
         """The job of that key that started, else the first that was submitted."""
@@ -344,7 +362,7 @@ class FluxEngine(BatchEngine):
 
     def eta(self, task: Task) -> float | None:
         """When there is room by what is free and by the time limits of what runs; None where others wait before it."""
-        resources = self._of_queue(task.queue, self._ask_resources())
+        resources = self._for(task, self._ask_resources())
         if self._waiting(task):
             return None
         if fits_now(demand := Demand.of(task), resources):

@@ -8,7 +8,7 @@ copies.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,15 @@ def is_nested(task: Task) -> bool:
     return shape(task) != (1, 1)
 
 
+def memory_bytes(task: Task) -> int:
+    """How much memory a task may use, in whole KiB; 0 where it names none."""
+    memory = per_task(task.job, "memory", "limits") or per_task(task.job, "memory")
+    return round_up(memory / 1024) << 10 if memory else 0
+
+
 def launcher(task: Task, flux: str, *, limits_memory: bool) -> Launcher:
     """How its script starts its command."""
-    memory = per_task(task.job, "memory", "limits") or per_task(task.job, "memory")
-    limit = f"ulimit -v {round_up(memory / 1024)} && " if memory and limits_memory else ""
+    limit = f"ulimit -v {memory >> 10} && " if limits_memory and (memory := memory_bytes(task)) else ""
     command = shlex.join(task.job["command"])
     if not is_nested(task):
         return _launcher(f"/bin/sh -c {shlex.quote(limit + _EXEC)} sh {command}" if limit else command, flux)
@@ -73,9 +78,17 @@ def _launcher(command: str, flux: str, id_variable: str = "FLUX_JOB_ID") -> Laun
 
 
 def jobspec(
-    task: Task, directory: Path, environment: Mapping[str, str], flux: str, attributes: Mapping[str, Any]
+    task: Task,
+    directory: Path,
+    environment: Mapping[str, str],
+    flux: str,
+    attributes: Mapping[str, Any],
+    properties: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The jobspec of a job whose script is in its directory; `attributes` are more of `attributes.system`."""
+    """The jobspec of a job whose script is in its directory, on nodes with some properties.
+
+    `attributes` are more of `attributes.system`; constraints among them hold beside the properties.
+    """
     command = ["/bin/sh", str(directory / SCRIPT)]
     # Patterns such as {{id}} in paths are replaced by Flux; keys and directories have none.
     log = {"type": "file", "path": str(directory / FLUX_LOG)}
@@ -92,6 +105,10 @@ def jobspec(
         **({"queue": task.queue} if task.queue else {}),
         **attributes,
     }
+    if properties:
+        required = {"properties": list(properties)}
+        constraints = system.get("constraints")
+        system["constraints"] = {"and": [constraints, required]} if constraints else required
     user = {"rainbow": {"labels": dict(task.labels)}} if task.labels else {"rainbow": {}}
     return {
         "version": 1,

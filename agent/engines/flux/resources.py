@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -12,6 +12,8 @@ from agent.engines.base import Task, is_exclusive
 from agent.engines.batch.shapes import cores, is_anywhere, shape
 from agent.quantities import per_task, round_up
 
+#: The names of the main graph in requirements.
+_OF_NODES = ("cluster", "containment")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -138,11 +140,27 @@ class Resources:
                     free[rank] = free[rank].without(node)
         return Resources(self.all, free)
 
+    @property
+    def properties(self) -> frozenset[str]:
+        """All properties that nodes have."""
+        return frozenset(name for node in self.all.values() for name in node.properties)
+
     def having(self, properties: Iterable[str]) -> Resources:
-        """The nodes with all of these properties, as a queue requires them."""
+        """The nodes with all of these properties, as a queue or a job requires them."""
         needed = set(properties)
         ranks = {rank for rank, node in self.all.items() if needed <= node.properties}
         return Resources(*({rank: node for rank, node in of.items() if rank in ranks} for of in (self.all, self.free)))
+
+
+def required_properties(task: Task, known: Collection[str]) -> list[str]:
+    """The properties of nodes that a job requires as the description shows them, of those that the instance has."""
+    names = []
+    for entry in task.job.get("requires") or ():
+        is_of_node = entry.get("name") in _OF_NODES and entry.get("match") is True
+        prefix, _, name = str(entry.get("field", "")).partition(".")
+        if is_of_node and prefix == "properties" and name in known and name not in names:
+            names.append(name)
+    return names
 
 
 def _sums(nodes: Nodes, count: int) -> dict[str, Any]:

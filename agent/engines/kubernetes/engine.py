@@ -31,13 +31,14 @@ from agent.engines.kubernetes.api import Api, Refusal
 from agent.engines.kubernetes.endings import end_job
 from agent.engines.kubernetes.guard import AgentLease, LeaseObject
 from agent.engines.kubernetes.logs import OUTPUT_FILES, Logs
-from agent.engines.kubernetes.manifests import WORK, job_manifest, work_directory
-from agent.engines.kubernetes.nodes import Nodes
+from agent.engines.kubernetes.manifests import WORK, job_manifest, placing_of, work_directory
+from agent.engines.kubernetes.nodes import Nodes, node_selector
 from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
 from agent.engines.kubernetes.orphans import orphan_of
 from agent.engines.kubernetes.resource_api import LightkubeApi
 from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
 from agent.engines.kubernetes.watches import Loop, Object, Watch
+from agent.engines.requirements import required_fields
 from agent.files import read_file, read_json, write_json
 from ctl.client.words import did_you_mean
 
@@ -162,7 +163,19 @@ class KubernetesEngine(CommandEngine):
             self._namespace(task)
         except ValueError as error:
             return f"namespace: {error}"
+        fixed = placing_of(task, self.settings).get("nodeSelector", {})
+        for label, value in self._selector(task).items():
+            if fixed.get(label, value) != value:
+                return f"requires: the label '{label}' must be '{value}', and is '{fixed[label]}' by nodeSelector"
         return ""
+
+    def _selector(self, task: Task) -> dict[str, str]:
+        """The labels of the nodes that a task requires."""
+        if not required_fields(task.job):
+            return {}
+        watched = self._watched
+        watched.nodes.wait(self.settings.timeout_seconds)
+        return node_selector(task.job, watched.nodes.items.values())
 
     def _namespace(self, task: Task) -> str:
         environment = task.environment
@@ -176,7 +189,7 @@ class KubernetesEngine(CommandEngine):
         watched, namespace = self._watched, self._namespace(task)
         if task.lease_seconds is not None:
             self._guard(task, task.lease_seconds)
-        manifest = job_manifest(task, namespace, self.settings.cluster, self.settings)
+        manifest = job_manifest(task, namespace, self.settings.cluster, self.settings, self._selector(task))
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_json(task.directory / SUBMITTED, {"namespace": namespace, "outputs": task.job.get("outputs") or []})
         try:
@@ -366,10 +379,16 @@ class _Watching:
 
     def __init__(self, api: Api, directory: Path, options: Options) -> None:
         self.loop = Loop(api)
+        #: Pods of Jobs as they were when somebody deleted them, which tell how a Job ended: by its namespace and name.
+        self._deleted_pods: dict[tuple[str, str], dict[str, Object]] = {}
         self.jobs = Watch(
-            self.loop, "/apis/batch/v1/jobs", keep=_trimmed, labelSelector=f"{names.MANAGED_BY}={names.AGENT}"
+            self.loop,
+            "/apis/batch/v1/jobs",
+            keep=_trimmed,
+            deleted=self._drop_deleted_pods,
+            labelSelector=f"{names.MANAGED_BY}={names.AGENT}",
         )
-        self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed)
+        self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed, deleted=self._keep_deleted_pod)
         self.nodes = Watch(self.loop, "/api/v1/nodes", keep=_trimmed)
         # A Job whose pods a quota or an admission controller refuses says so in its events alone.
         self.events = Watch(
@@ -380,6 +399,16 @@ class _Watching:
         )
         self.logs = Logs(self.loop, self.pods, directory, options.log_limit_bytes)
 
+    def _keep_deleted_pod(self, pod: Object) -> None:
+        """Keep a pod that was evicted or preempted: it goes before its Job says that it has failed."""
+        name = pod["metadata"].get("namespace", ""), names.label(pod, _JOB)
+        job = self.jobs.items.get(name)
+        if job is not None and "ttlSecondsAfterFinished" not in job["spec"]:
+            self._deleted_pods.setdefault(name, {})[pod["metadata"]["name"]] = pod
+
+    def _drop_deleted_pods(self, job: Object) -> None:
+        self._deleted_pods.pop((job["metadata"]["namespace"], job["metadata"]["name"]), None)
+
     def job(self, key: str) -> Object | None:
         """The Job of a key."""
         return self.jobs_by_key().get(key)
@@ -389,8 +418,8 @@ class _Watching:
         return {name: job for (_, name), job in list(self.jobs.items.items())}
 
     def pods_by_job(self) -> dict[tuple[str, str], list[Object]]:
-        """The pods of each Job, by its namespace and name."""
-        pods: dict[tuple[str, str], list[Object]] = {}
+        """The pods of each Job, by its namespace and name; those that were deleted as they were then."""
+        pods = {name: list(deleted.values()) for name, deleted in list(self._deleted_pods.items())}
         for (namespace, _), pod in list(self.pods.items.items()):
             if name := names.label(pod, _JOB):
                 pods.setdefault((namespace, name), []).append(pod)

@@ -20,8 +20,13 @@ _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 
 
-def job_manifest(task: Task, namespace: str, cluster: str, options: Options) -> dict[str, Any]:
-    """The Job of a task: one pod, or one for each of its tasks, none of which is started again."""
+def job_manifest(
+    task: Task, namespace: str, cluster: str, options: Options, selector: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The Job of a task: one pod, or one for each of its tasks, none of which is started again.
+
+    `selector` has the labels of the nodes that the task requires.
+    """
     queue = options.queues.get(task.queue, {})
     labels = {names.MANAGED_BY: names.AGENT, names.KEY: task.key, names.CLUSTER: names.cluster_label(cluster)}
     own_labels = dict(labels)
@@ -55,19 +60,18 @@ def job_manifest(task: Task, namespace: str, cluster: str, options: Options) -> 
             **({"suspend": True} if "kueueQueue" in queue else {}),
             "template": {
                 "metadata": {"labels": {**_labels(task), **labels}, "annotations": _annotations(task)},
-                "spec": _pod(task, options, queue),
+                "spec": _pod(task, options, queue, selector or {}),
             },
         },
     }
 
 
-def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, Any]:
+def _pod(task: Task, options: Options, queue: Mapping[str, Any], selector: Mapping[str, str]) -> dict[str, Any]:
     outputs = list(task.job.get("outputs") or [])
     directory = work_directory(task)
     is_own = directory is not None and directory.startswith(WORK)
     account = service_account(task) or options.service_account
-    is_interruptible = bool(task.config.get("interruptible"))
-    placing = options.interruptible if is_interruptible else options.not_interruptible
+    placing = placing_of(task, options)
     image = str(task.job.get("image") or options.image)
     mounts = [{"name": "work", "mountPath": WORK}] if is_own else []
     main: dict[str, Any] = {
@@ -111,8 +115,8 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, An
         pod["tolerations"] = placing["tolerations"]
     if placing.get("affinity"):
         pod["affinity"] = placing["affinity"]
-    if placing.get("nodeSelector"):
-        pod["nodeSelector"] = placing["nodeSelector"]
+    if selected := {**selector, **placing.get("nodeSelector", {})}:
+        pod["nodeSelector"] = selected
     nodes = count(task.job, "nodes")
     if nodes > 1:
         pod["topologySpreadConstraints"] = [
@@ -125,6 +129,11 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any]) -> dict[str, An
             }
         ]
     return pod
+
+
+def placing_of(task: Task, options: Options) -> Mapping[str, Any]:
+    """The tolerations, affinity and node selector of the options for a task."""
+    return options.interruptible if task.config.get("interruptible") else options.not_interruptible
 
 
 def work_directory(task: Task) -> str | None:

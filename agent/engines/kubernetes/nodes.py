@@ -11,6 +11,7 @@ from typing import Any
 
 from agent.engines.graphs import GraphBuilder
 from agent.engines.kubernetes.states import condition, is_ended
+from agent.engines.requirements import is_equal, required_fields, required_properties
 from agent.quantities import count, parse_quantity, per_task
 
 Object = Mapping[str, Any]
@@ -21,6 +22,9 @@ _RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage")
 #: Labels that say what requirements ask by other names, or that are a node's own name.
 _LEFT_OUT = re.compile(r"(beta\.)?kubernetes\.io/(arch|os|hostname)")
 _MODEL = "nvidia.com/gpu.product"
+#: The labels that say what requirements ask by other names, and what images and Kubernetes call architectures.
+_FIELDS = {"arch": "kubernetes.io/arch", "os": "kubernetes.io/os", "model": _MODEL}
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Nodes:
@@ -74,7 +78,9 @@ class Nodes:
     def fits(self, job: Mapping[str, Any], *, when_empty: bool) -> bool:
         """Whether the tasks of a job fit on the nodes: each on one of them, on as many as the job wants."""
         needed = {resource: per_task(job, resource) or Fraction(0) for resource in _RESOURCES}
-        free = self.total if when_empty else {n: self._free[n] for n in self._nodes if not self._is_closed(n)}
+        selector = node_selector(job, self._nodes.values()).items()
+        able = [name for name, node in self._nodes.items() if selector <= _labels(node).items()]
+        free = {n: self.total[n] if when_empty else self._free[n] for n in able if when_empty or not self._is_closed(n)}
         places = [_times(amounts, needed, count(job, "tasks")) for amounts in free.values()]
         return sum(places) >= count(job, "tasks") and sum(map(bool, places)) >= count(job, "nodes")
 
@@ -82,7 +88,7 @@ class Nodes:
         """The graph of all nodes, whatever their state; None where there are none yet."""
         graph = GraphBuilder(cluster)
         for name, node in sorted(self._nodes.items()):
-            labels = node["metadata"].get("labels") or {}
+            labels = _labels(node)
             info, total = node["status"].get("nodeInfo", {}), self.total[name]
             properties: dict[str, Any] = {key: text for key, text in labels.items() if not _LEFT_OUT.fullmatch(key)}
             for taint in node["spec"].get("taints") or ():
@@ -103,6 +109,26 @@ class Nodes:
             model = {"model": labels[_MODEL]} if _MODEL in labels else {}
             graph.add_pool(vertex, "gpu", int(total["gpu"]), **model)
         return graph.document() if self._nodes else None
+
+
+def node_selector(job: Mapping[str, Any], nodes: Iterable[Object]) -> dict[str, str]:
+    """The labels of the nodes that a job requires; what no label of a node says, or several do, is left out."""
+    wanted = required_properties(job)
+    wanted |= {_FIELDS[field]: match for field, match in required_fields(job).items() if field in _FIELDS}
+    if not wanted:
+        return {}
+    nodes, selector = list(nodes), {}
+    for label, match in wanted.items():
+        if label == _FIELDS["arch"]:
+            match = _ARCHITECTURES.get(match, match)
+        values = {labels[label] for labels in map(_labels, nodes) if label in labels and is_equal(labels[label], match)}
+        if len(values) == 1:
+            selector[label] = values.pop()
+    return selector
+
+
+def _labels(node: Object) -> dict[str, str]:
+    return node["metadata"].get("labels") or {}
 
 
 def _tolerates(toleration: Object, taint: Object) -> bool:

@@ -68,7 +68,13 @@ class Watch:
     """The objects of one kind in all namespaces, by namespace and name."""
 
     def __init__(
-        self, loop: Loop, path: str, *, keep: Callable[[Object], Object] = lambda item: item, **query: str
+        self,
+        loop: Loop,
+        path: str,
+        *,
+        keep: Callable[[Object], Object] = lambda item: item,
+        deleted: Callable[[Object], None] = lambda item: None,
+        **query: str,
     ) -> None:
         self.items: dict[tuple[str, str], Object] = {}
         #: Why there is no news; empty while there is.
@@ -77,6 +83,7 @@ class Watch:
         self._path = path
         self._query = query
         self._keep = keep
+        self._deleted = deleted
         self._version = ""
         self._listed = threading.Event()
         loop.start(self._follow)
@@ -147,6 +154,7 @@ class Watch:
             raise_for(int(item.get("code", 500)), item)
         self._version = item["metadata"]["resourceVersion"]
         if kind == "DELETED":
+            self._deleted(self._keep(item))
             self.items.pop(_name(item), None)
         elif kind != "BOOKMARK":
             self.items[_name(item)] = self._keep(item)

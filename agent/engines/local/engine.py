@@ -305,20 +305,32 @@ class LocalEngine(CommandEngine):
         self._cancelled_at.pop(handle.key, None)
         super().forget(handle)
 
+    def must_wait(self, task: Task) -> str:
+        """An exclusive job waits until nothing else runs, and everything waits until it has ended."""
+        plans = self._running_plans()
+        if any(plan.get("exclusive") for plan in plans):
+            return "an exclusive job has this machine to itself"
+        return (
+            "an exclusive job waits until nothing else runs on this machine" if plans and is_exclusive(task.job) else ""
+        )
+
     def eta(self, task: Task) -> float | None:
         """0 if the task fits beside the running jobs: nothing is ever queued."""
         free = self.capacity()[1]
         fits = all(requested(task.job, name) <= parse_quantity(free[name]) for name in ("cpu", "memory"))
-        fits &= not is_exclusive(task.job) or free["nodes"] == 1
-        return 0.0 if fits else None
+        return 0.0 if fits and not self.must_wait(task) else None
 
     def bid(self, task: Task) -> Bid:
         """At once if the task fits beside the running jobs, else when the time limits of enough of them are over."""
         if reason := self.check(task):
             return Bid.never(reason)
-        total = {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes())}
-        needed = total if is_exclusive(task.job) else {name: requested(task.job, name) for name in total}
-        running = [(self._ends_in(key, plan), self._has(plan)) for key, plan in self._running().items()]
+        plans = self._running()
+        # A job takes one of as many places as there can be jobs, an exclusive one all of them.
+        places = Fraction(len(plans) + 1)
+        total = {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes()), "places": places}
+        amounts = {"cpu": requested(task.job, "cpu"), "memory": requested(task.job, "memory"), "places": Fraction(1)}
+        running = [(self._ends_in(key, plan), _has(plan, total)) for key, plan in plans.items()]
+        needed = total if is_exclusive(task.job) else amounts
         seconds = seconds_until_room(needed, total, running)
         if seconds == math.inf:
             return Bid.not_now("this machine has no room, and what runs there has no time limit")
@@ -331,12 +343,6 @@ class LocalEngine(CommandEngine):
             return math.inf
         since = self._clock.now() if started is None else datetime.fromisoformat(started["started_at"])
         return max(0.0, float(limit) - (self._clock.now() - since).total_seconds())
-
-    def _has(self, plan: Mapping[str, Any]) -> dict[str, Fraction]:
-        """What a running job has of this machine."""
-        if plan.get("exclusive"):
-            return {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes())}
-        return {name: parse_quantity(plan[name]) for name in ("cpu", "memory")}
 
     def _running(self) -> dict[str, dict[str, Any]]:
         self._plans = {key: plan for key, plan in self._plans.items() if _is_running(self.directory / key)}
@@ -393,6 +399,13 @@ def _processes_of(key: str, group: Path | None, watchers: Sequence[int]) -> set[
     """The processes of a job; those without a mark or a group are found below what watches it as long as that lives."""
     pids = processes.marked(key) | cgroups.members(group)
     return pids.union(*map(processes.descendants, watchers)) - {*watchers}
+
+
+def _has(plan: Mapping[str, Any], total: Mapping[str, Fraction]) -> Mapping[str, Fraction]:
+    """What a running job has of this machine."""
+    if plan.get("exclusive"):
+        return total
+    return {"cpu": parse_quantity(plan["cpu"]), "memory": parse_quantity(plan["memory"]), "places": Fraction(1)}
 
 
 def _limit(task: Task, resource: str) -> Fraction | None:

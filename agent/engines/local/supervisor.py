@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -30,6 +29,7 @@ from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, STARTED, SUPERVISOR_LOST, TASK, read_lease, reserve_ended, write_ended
 from agent.engines.local.streams import Stream
+from agent.engines.memory_words import find_lack_of_memory, lack_of_memory_message
 from agent.engines.users import hide_process
 from agent.files import read_json, write_json
 
@@ -42,18 +42,8 @@ _MEMORY_INTERVAL_SECONDS = 0.5
 _OUTPUT_SECONDS = 10.0
 #: How often the lease and the time limit are looked at, because a wait does not count the time of a suspension.
 _CLOCK_INTERVAL_SECONDS = 1.0
-#: What programs print when the system gives them no more memory, and in how many of their last lines.
-_NO_MEMORY = re.compile(
-    rb"(?<!OutOf)MemoryError|std::bad_alloc|[Cc]annot allocate memory|memory exhausted"
-    rb"|memory allocation of [0-9]+ bytes failed"
-)
-_LAST_LINES = 5
-#: What they print then too, but also when a heap of their own is full, or a server that they call has no more memory.
-_MAYBE_NO_MEMORY = re.compile(rb"OutOfMemoryError|[Oo]ut of memory")
-#: The part of its limit that a process must have used for such a line to count.
+#: The part of its limit that a process must have used for doubtful words of its to count.
 _NEAR_LIMIT = 0.75
-#: What lines contain that are about the memory of a device, which the limit does not include.
-_DEVICE = re.compile(rb"cuda|cudnn|cublas|\bnccl|\bgpu|\bhip|\brocm|\bxpu|\bmps\b|device memory", re.IGNORECASE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -297,17 +287,8 @@ class Supervisor:
         if not space or not self.streams:
             return ""
         is_near = self.most_bytes > max(_NEAR_LIMIT * space, shared)
-        printed = _find_lack_of_memory(self.streams[1].tail, is_near=is_near)
-        if printed is None:
-            return ""
-        return f"It got no more memory ({printed[0].decode()}); the limit of each process is {space >> 20} MiB."
-
-
-def _find_lack_of_memory(tail: bytes, *, is_near: bool) -> re.Match[bytes] | None:
-    """What the last lines of a job's stderr say of its memory; a large request fails far below the limit."""
-    lines = [line for line in tail.splitlines()[-_LAST_LINES:] if not _DEVICE.search(line)]
-    last_lines = b"\n".join(lines)
-    return _NO_MEMORY.search(last_lines) or (_MAYBE_NO_MEMORY.search(last_lines) if is_near else None)
+        printed = find_lack_of_memory(self.streams[1].tail, is_near=is_near)
+        return lack_of_memory_message(printed, space) if printed else ""
 
 
 def _wait_for_signal(timeout: float) -> int | None:

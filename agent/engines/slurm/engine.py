@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,9 +32,11 @@ from agent.engines.batch.job_files import LOCK, marked_id
 from agent.engines.batch.script import check_environment
 from agent.engines.command_engine import TASK
 from agent.engines.limits import LOG_LIMIT_BYTES
+from agent.engines.requirements import required_fields
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.descriptions import describe
 from agent.engines.slurm.nodes import Partitions, Room
+from agent.engines.slurm.requirements import ANY_NODES, choose_nodes
 from agent.engines.slurm.script import arguments, batch_script
 from agent.engines.slurm.states import phase_of, state_of
 from agent.files import write_json
@@ -84,6 +87,8 @@ class SlurmEngine(BatchEngine):
         self.commands = SlurmCommands(self.options["configuration"], timeout_seconds, clock)
         self.partitions = Partitions(self.commands, clock)
         self._room = Room()
+        #: The nodes as they were last shown.
+        self._nodes: list[dict[str, str]] = []
         self._leases = {}
         #: When Slurm was first found not to know a job, by key.
         self._missing_since: dict[str, float] = {}
@@ -94,11 +99,15 @@ class SlurmEngine(BatchEngine):
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All nodes, and what is not allocated on those that are up."""
-        return self._room.show(self.commands.records("--details", "show", "nodes"))
+        return self._room.show(self._show_nodes())
+
+    def _show_nodes(self) -> list[dict[str, str]]:
+        self._nodes = self.commands.records("--details", "show", "nodes")
+        return self._nodes
 
     def graph(self) -> dict[str, Any] | None:
         """All nodes with their sockets, cores, memory, gpus and features, and the partitions that they are in."""
-        nodes = self.commands.records("--details", "show", "nodes")
+        nodes = self._show_nodes()
         name = self.commands.settings().get("ClusterName", "slurm")
         return describe(name, nodes, self.commands.records("show", "partitions"))
 
@@ -112,7 +121,7 @@ class SlurmEngine(BatchEngine):
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
-        return self._check_command(task) or check_environment(task.environment) or self.partitions.check(task)
+        return self._check_command(task) or check_environment(task.environment) or self.partitions.check(_placed(task))
 
     def submit(self, task: Task) -> Handle:
         """Submit the job with sbatch."""
@@ -140,7 +149,8 @@ class SlurmEngine(BatchEngine):
         return Handle(task.key, printed.strip().partition(";")[0])
 
     def _arguments(self, task: Task, directory: Path) -> list[str]:
-        return arguments(task, directory, self.options["account"], self.options["arguments"])
+        choice = choose_nodes(task.job, self._nodes or self._show_nodes()) if required_fields(task.job) else ANY_NODES
+        return arguments(_placed(task), directory, self.options["account"], self.options["arguments"], choice)
 
     def find(self, key: str) -> Handle | None:
         """The job of that key that started, else the first that was submitted."""
@@ -278,6 +288,12 @@ class SlurmEngine(BatchEngine):
         self._missing_since.pop(handle.key, None)
         self._room.forget(handle.native_id)
         super().forget(handle)
+
+
+def _placed(task: Task) -> Task:
+    """A task without a queue in the partition that it requires, if it does."""
+    partition = None if task.queue else required_fields(task.job, "partition").get("name")
+    return replace(task, queue=str(partition)) if partition else task
 
 
 def _accepted(jobs: Sequence[NativeJob]) -> list[NativeJob]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from agent.engines.base import Task, is_exclusive
 from agent.engines.batch import script
 from agent.engines.batch.shapes import cores, is_anywhere, shape
+from agent.engines.slurm.requirements import ANY_NODES, NodeChoice, with_features
 from agent.quantities import per_task, round_up
 
 _COPY = 'RAINBOW_TASK="$SLURM_PROCID"; export RAINBOW_TASK; exec "$@"'
@@ -48,7 +49,9 @@ def _copies(task: Task) -> str:
     return f'"$_rb_launcher" {step} /bin/sh -c {shlex.quote(_COPY)} sh {command}'
 
 
-def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) -> list[str]:
+def arguments(
+    task: Task, directory: Path, account: str, more: Sequence[str], choice: NodeChoice = ANY_NODES
+) -> list[str]:
     """The arguments of sbatch for a job."""
     # sbatch replaces % patterns in file names.
     files = str(directory).replace("%", "%%")
@@ -62,13 +65,13 @@ def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) ->
         words += ["--time", str(minutes(task.time_limit_seconds))]
     if task.labels:
         words += ["--comment", " ".join(f"{name}={value}" for name, value in sorted(task.labels.items()))[:1000]]
-    return [*words, *_resources(task), *more]
+    return [*words, *_resources(task, choice.gpu_model), *with_features(more, choice.features)]
 
 
-def _resources(task: Task) -> list[str]:
+def _resources(task: Task, gpu_model: str) -> list[str]:
     nodes, tasks = shape(task)
     if is_anywhere(task):
-        return _resources_anywhere(task, tasks)
+        return _resources_anywhere(task, tasks, gpu_model)
     words = [f"--nodes={nodes}", f"--cpus-per-task={cores(task)}"]
     if is_exclusive(task.job):
         words.append("--exclusive")
@@ -81,22 +84,26 @@ def _resources(task: Task) -> list[str]:
     if memory := per_task(task.job, "memory", "limits") or per_task(task.job, "memory"):
         words.append(f"--mem={round_up(memory * per_node / 2**20)}M")
     if gpus := per_task(task.job, "gpu"):
-        words.append(f"--gpus={round_up(gpus) * tasks}")
+        words.append(f"--gpus={_typed(gpu_model)}{round_up(gpus) * tasks}")
     if storage := per_task(task.job, "ephemeral_storage"):
         words.append(f"--tmp={round_up(storage * per_node / 2**20)}M")
     return words
 
 
-def _resources_anywhere(task: Task, tasks: int) -> list[str]:
+def _resources_anywhere(task: Task, tasks: int, gpu_model: str) -> list[str]:
     """The same of tasks that may run on any number of nodes: all amounts are those of each task."""
     words = [f"--ntasks={tasks}", f"--cpus-per-task={cores(task)}"]
     if memory := per_task(task.job, "memory", "limits") or per_task(task.job, "memory"):
         words.append(f"--mem-per-cpu={round_up(memory / cores(task) / 2**20)}M")
     if gpus := per_task(task.job, "gpu"):
-        words.append(f"--gpus-per-task={round_up(gpus)}")
+        words.append(f"--gpus-per-task={_typed(gpu_model)}{round_up(gpus)}")
     if storage := per_task(task.job, "ephemeral_storage"):
         words.append(f"--tmp={round_up(storage / 2**20)}M")
     return words
+
+
+def _typed(gpu_model: str) -> str:
+    return f"{gpu_model}:" if gpu_model else ""
 
 
 def minutes(seconds: float) -> int:

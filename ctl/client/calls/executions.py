@@ -347,6 +347,9 @@ def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None
     waiting = [entry["waiting"] for entry in (earlier, group) if entry.get("waiting")]
     if waiting:
         merged["waiting"] = _add_waiting(waiting)
+    started = [entry["started"] for entry in (earlier, group) if entry.get("started")]
+    if started:
+        merged["started"] = _add_started(started)
     groups[group_values(group)] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged
 
 
@@ -357,4 +360,14 @@ def _add_waiting(waiting: list[Document]) -> Document:
         "count": sum(entry["count"] for entry in waiting),
         "longest_seconds": max(entry["longest_seconds"] for entry in waiting),
         "median_seconds": larger["median_seconds"],
+    }
+
+
+def _add_started(started: list[Document]) -> Document:
+    """What has started in a group of several answers."""
+    number = sum(entry["count"] for entry in started)
+    return {
+        "count": number,
+        "longest_seconds": max(entry["longest_seconds"] for entry in started),
+        "mean_seconds": round(sum(entry["count"] * entry["mean_seconds"] for entry in started) / number, 3),
     }

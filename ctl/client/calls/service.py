@@ -16,6 +16,11 @@ class ServiceCalls(Calls):
         """The admin's `time`, and whether pruning and giving up are `suspended` because its clock has jumped."""
         return self._read("clock")
 
+    def health(self) -> Document:
+        """How the admin itself fares: its database, background work and clock, and the `problems` of these."""
+        with self._newer_path("`rainbowctl version` and `get clock` tell a part of it."):
+            return self._read("health")
+
     def accept_clock(self, *, reason: str | None = None, claimed_by: str | None = None) -> Document:
         """Accept the admin's clock as right; `changed` tells whether it was suspended."""
         return self._write("POST", "clock/accept", non_empty({"reason": reason, "claimed_by": claimed_by}))

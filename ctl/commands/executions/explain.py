@@ -30,6 +30,7 @@ from ctl.commands.executions.standing import (
     describe_next,
     describe_refused,
     describe_times,
+    describe_tokens,
     show_standing,
 )
 from ctl.commands.executions.tables import reason_code, rung_origin
@@ -172,6 +173,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         *describe_next(explanation),
         *describe_ahead(printer, explanation),
         *describe_times(explanation),
+        *describe_tokens(explanation),
         *describe_attempts(printer, explanation),
         *describe_refused(printer, explanation),
         *describe_lease(printer, explanation),

@@ -70,7 +70,8 @@ shows everything about one execution: the request, the job, the settings and the
 --by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}, or by
 two of them: project,cluster. NEXT ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU
 are what they request together. WAITING are those that wait for their start, and how long the first and the median of
-them have: --phase QUEUED --by pool,user tells who waits longest.
+them have: --phase QUEUED --by pool,user tells who waits longest. -o wide adds how many have started, and how long those
+had waited.
 
 What still runs counts in duration>1h and the like, and when sorted by duration, with the time until now. Times are
 shown as how long ago; -o wide shows them in UTC.

@@ -9,7 +9,7 @@ from ctl.cli.output import Printer
 from ctl.cli.provenance import describe_provenance
 from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
-from ctl.client.facts import MOST_AHEAD, NOT_BEGUN
+from ctl.client.facts import FINISHED_PHASES, MOST_AHEAD, NOT_BEGUN
 from ctl.client.times import distance, format_duration
 from ctl.client.words import count
 from ctl.commands.executions.tables import reason_code
@@ -54,6 +54,17 @@ def describe_next(document: Document) -> list[str]:
     start = ((status or document.get("wait") or {}).get("start") or {}).get("message")
     steps = {"next": status.get("next"), "start": start, "if silent": status.get("if_silent")}
     return [f"{word:<9} {step}" for word, step in steps.items() if step]
+
+
+def describe_tokens(document: Document) -> list[str]:
+    """The tokens that it needs, and whether it holds them."""
+    status = document.get("status") or {}
+    amounts = sorted((status.get("token_pools") or {}).items())
+    if not amounts:
+        return []
+    is_over = status.get("phase") in FINISHED_PHASES
+    verb = "holds" if status.get("holds_tokens") else "needed" if is_over else "needs"
+    return [f"tokens    {verb} {', '.join(f'{amount} of {pool}' for pool, amount in amounts)}"]
 
 
 def describe_ahead(printer: Printer, explanation: Document) -> list[str]:

@@ -272,8 +272,16 @@ _WAITING: Columns = {
 }
 
 
-def _wait(group: Document, name: str) -> str:
-    return format_duration(group["waiting"][name]) if group.get("waiting") else ""
+#: Those that have started, which wide output shows.
+_STARTED: Columns = {
+    "STARTED": lambda group: str((group.get("started") or {}).get("count", 0)),
+    "LONGEST WAITED": lambda group: _wait(group, "longest_seconds", "started"),
+    "MEAN WAITED": lambda group: _wait(group, "mean_seconds", "started"),
+}
+
+
+def _wait(group: Document, name: str, part: str = "waiting") -> str:
+    return format_duration(group[part][name]) if group.get(part) else ""
 
 
 def _bytes(number: int) -> str:
@@ -306,7 +314,8 @@ def show_counts(session: Session, answer: Document) -> None:
     names = (f"{by}/{','.join(group_values(group))}" for group in answer["counts"])
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
-    printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
+    wide = _STARTED if any("started" in group for group in answer["counts"]) else {}
+    printer.show(names, answer["counts"], answer, columns, wide, empty="No executions match.")
     for unknown in answer.get("unknown_names") or []:
         printer.note(str(unknown["message"]))
     if answer.get("not_counted"):

@@ -22,7 +22,7 @@ _AMOUNTS = ("capacity", "reported_free", "assigned", "free")
 
 def show_details(session: Session, cluster: Document, state: str, switched_by: str, defined_by: str) -> None:
     """Print a cluster; with `-o wide` times are shown as they are."""
-    printer = session.printer
+    printer = session.printer.folded()
     printer.sentence(str(cluster.get("summary") or f"cluster {cluster['name']}"))
     for name, text in _lines(printer, cluster, state, switched_by, defined_by):
         if text:
@@ -45,7 +45,7 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
         printer.line()
         for execution in executions if _tells_outlook(cluster) else ():
             if execution.get("outlook"):
-                printer.folded().sentence(f"{execution['id']['name']}: {execution['outlook']}", indent="  ")
+                printer.sentence(f"{execution['id']['name']}: {execution['outlook']}", indent="  ")
         printer.rows(
             executions,
             {
@@ -63,17 +63,17 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
         )
     if printer.is_wide and cluster.get("ignored_settings"):
         printer.line()
-        _show_ignored(session, cluster["ignored_settings"])
+        _show_ignored(printer, session, cluster["ignored_settings"])
 
 
-def _show_ignored(session: Session, ignored: Mapping[str, Sequence[Document]]) -> None:
+def _show_ignored(printer: Printer, session: Session, ignored: Mapping[str, Sequence[Document]]) -> None:
     """The fields of settings that the cluster's engine does nothing with."""
     rows = [
         [session.client.kind(kind).noun, effect["field"], effect["effect"]]
         for kind, effects in ignored.items()
         for effect in effects
     ]
-    session.printer.table(["ITS ENGINE IGNORES", "FIELD", "WHAT BECOMES OF IT"], rows)
+    printer.table(["ITS ENGINE IGNORES", "FIELD", "WHAT BECOMES OF IT"], rows)
 
 
 def _tells_outlook(cluster: Document) -> bool:
@@ -101,6 +101,7 @@ def _lines(
     yield "state", state
     yield "silent", _silence(printer, cluster.get("unreachable_since"))
     yield "", str(cluster.get("unreachable_reason") or "")
+    yield "", str(cluster.get("when_lost") or "")
     yield "heard from", when(cluster.get("last_sync_at")) or "never"
     if cluster.get("agent"):
         host = f"on {cluster['agent_host']}, " if cluster.get("agent_host") else ""

@@ -9,7 +9,7 @@ import click
 
 from ctl.cli.options import MESSAGE, Argument, Option, completer, force_option, option, project_option
 from ctl.cli.options import dry_run_option as dry_run
-from ctl.cli.output import Columns, Time
+from ctl.cli.output import Columns, Printer, Time
 from ctl.cli.provenance import describe_state, describe_version
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -121,10 +121,15 @@ def print_projects(session: Session, projects: list[Document], document: Any, *,
     """Projects as a table, or the document unchanged."""
     printer = session.printer
     names = (f"project/{project['id']}" for project in projects)
-    columns, wide = {**_COLUMNS}, {**_WIDE, "CHANGED BY": lambda project: describe_version(printer, project)}
+    columns, wide = {**_COLUMNS}, {**_WIDE, "CHANGED BY": lambda project: _changed_by(printer, project)}
     if any(project.get("state") == "ARCHIVED" for project in projects):
         columns |= {"ARCHIVED BY": lambda project: describe_state(printer, project, "archived")}
     printer.show(names, projects, document, columns, wide, empty=empty)
+
+
+def _changed_by(printer: Printer, project: Document) -> str:
+    """The revision that made a project what it is, or that the admin's configuration brought it."""
+    return "configuration" if project.get("version") == 0 else describe_version(printer, project)
 
 
 def _labels(project: Document) -> str:

@@ -52,6 +52,18 @@ def test_a_job_has_its_name_its_limit_and_its_queue() -> None:
     assert spec_of()["attributes"]["system"]["duration"] == 0.0
 
 
+def test_required_properties_hold_beside_the_constraints_of_the_site() -> None:
+    def constraints(*properties: str, **attributes: Any) -> Any:
+        spec = jobspec(task_of(), DIRECTORY, {}, "flux", attributes, properties)
+        return spec["attributes"]["system"].get("constraints")
+
+    site = {"not": [{"properties": ["old"]}]}
+    assert constraints() is None
+    assert constraints("fast", "big") == {"properties": ["fast", "big"]}
+    assert constraints(constraints=site) == site
+    assert constraints("fast", constraints=site) == {"and": [site, {"properties": ["fast"]}]}
+
+
 def test_several_copies_run_in_an_instance_of_their_own() -> None:
     spec = spec_of({"nodes": 2, "tasks": 4})
     assert spec["tasks"][0]["command"][-4:] == ["/opt/flux", "broker", "/bin/sh", "/jobs/rb-1/script"]

@@ -18,6 +18,7 @@ from agent.engines.flux.resources import (
     fits_now,
     hosts_of,
     read_nodes,
+    required_properties,
     seconds_until_fit,
 )
 
@@ -53,6 +54,23 @@ ANSWER = {
 RESOURCES = Resources.of(ANSWER)
 
 
+def test_what_a_job_requires_of_nodes_are_properties_that_the_instance_has() -> None:
+    def requires(field: str, name: str = "cluster", **condition: Any) -> dict[str, Any]:
+        return {"name": name, "field": field, **condition}
+
+    entries = [
+        requires("properties.fast", match=True),
+        requires("properties.fast", "containment", match=True),
+        requires("properties.none", match=True),
+        requires("properties.fast", "io", match=True),
+        requires("properties.fast", match="ssd"),
+        requires("arch", match="x86_64"),
+    ]
+    task = Task(key="rb-1", job={"command": ["true"], "requires": entries}, directory=Path("rb-1"))
+    assert required_properties(task, RESOURCES.properties) == ["fast"]
+    assert required_properties(task, ()) == []
+
+
 def demand(**resources: Any) -> Demand:
     return Demand.of(Task(key="rb-1", job={"command": ["true"], "resources": resources}, directory=Path("rb-1")))
 
@@ -68,7 +86,7 @@ def test_ids_and_host_lists_are_expanded() -> None:
 
 def test_a_recorded_set() -> None:
     (node,) = read_nodes(RECORDED).values()
-    assert (node.name, node.cores, node.gpus) == ("vm", {0, 1}, set())
+    assert (node.name, node.cores, node.gpus) == ("vm", frozenset({0, 1}), frozenset())
     assert hosts_of(RECORDED) == ("vm",)
     assert read_nodes(None) == {}
 

@@ -338,6 +338,29 @@ def test_an_exclusive_job_leaves_nothing_free(engine: LocalEngine) -> None:
     assert engine.eta(task(engine, "true", resources={"exclusive": True})) is None
 
 
+def test_an_exclusive_job_and_others_wait_for_each_other(engine: LocalEngine) -> None:
+    alone, small = task(engine, "true", resources={"exclusive": True}), task(engine, "true")
+    assert (engine.must_wait(alone), engine.must_wait(small)) == ("", "")
+    handle = engine.submit(task(engine, "sleep", "60", key="rb-small", limit=300))
+    wait_until((engine.directory / "rb-small" / "started.json").exists)
+    assert (engine.must_wait(alone), engine.must_wait(small)) == (
+        "an exclusive job waits until nothing else runs on this machine",
+        "",
+    )
+    assert (engine.eta(alone), engine.eta(small)) == (None, 0.0)
+    assert engine.bid(alone).start_seconds == pytest.approx(300, abs=20)
+    assert engine.bid(small) == Bid.yes(0.0)
+    engine.cancel(handle)
+    ended(engine, handle)
+    assert engine.must_wait(alone) == ""
+    engine.submit(task(engine, "sleep", "60", key="rb-alone", limit=200, resources={"exclusive": True}))
+    wait_until((engine.directory / "rb-alone" / "started.json").exists)
+    for other in (alone, small):
+        assert engine.must_wait(other) == "an exclusive job has this machine to itself"
+        assert engine.eta(other) is None
+        assert engine.bid(other).start_seconds == pytest.approx(200, abs=20)
+
+
 @pytest.mark.parametrize(
     "command",
     [

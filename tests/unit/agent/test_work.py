@@ -214,6 +214,24 @@ def test_no_more_jobs_are_submitted_than_there_are_slots(
     assert len(engine.submitted) == 3
 
 
+def test_what_cannot_start_beside_others_waits_and_what_was_leased_after_it_too(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    references = [{"id": {**ID, "name": f"n{number}"}, "attempt": 1} for number in range(3)]
+    keys = [key_of(reference) for reference in references]
+    engine.waits = {keys[1]: "the machine is in use"}
+    work.accept([{**LEASE, **reference} for reference in references])
+    work.leases.renew(references, clock.steady(), confirms=True)
+    work.step()
+    work.step()
+    assert [task.key for task in engine.submitted] == keys[:1]
+    assert (work.waits_for, work.is_startable) == ("the machine is in use", False)
+    work.cancel([{**references[1], "reason": "enough"}])
+    work.step()
+    assert [task.key for task in engine.submitted] == [keys[0], keys[2]]
+    assert work.waits_for == ""
+
+
 def test_a_cancel_before_the_start(work: Work, engine: FakeEngine) -> None:
     work.accept([LEASE])
     work.cancel([{**REFERENCE, "reason": "enough"}])

@@ -1,0 +1,235 @@
+"""Actions on one execution, each with a preview: cancel, give up, decide again, relaunch and recover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response
+
+from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.executions import SELECTORS, selector_of
+from admin.console.fields import Field, input_field, read_form, shown
+from admin.console.filters import page
+from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
+from admin.console.tries import Tried, nested, tried
+from admin.core.placement.scores import STRATEGIES
+
+pages = Pages("actions")
+
+_PATH = "/executions/<project>/<domain>/<name>"
+#: What may differ when something is run once more; what is left empty stays as it was.
+_CHANGES = (
+    Field("name", "Name of the new one", hint="Generated if left empty."),
+    Field("cluster_assignment.cluster_pool_name", "Pool"),
+    Field("execution_cluster_label.value", "Label"),
+    Field("cluster", "Cluster"),
+    Field("strategy", "Strategy", "choice", words=tuple(STRATEGIES)),
+    Field("overwrite_cache", "Overwrite cached results", "boolean"),
+)
+
+
+def _words(key: Mapping[str, str]) -> list[str]:
+    return [key["name"], "-p", key["project"], "-d", key["domain"]]
+
+
+def _add_end(word: str, verb: str, done: str, *, give_up: bool) -> None:
+    options = ["--giveUp"] if give_up else []
+
+    @pages.add("GET", f"{_PATH}/{word}", permission="executions.end")
+    def preview(**key: str) -> str:
+        asked_query()
+        return render(
+            "executions/cancel.html",
+            title=f"{verb} {key['name']}",
+            commands=[["delete", "execution", *_words(key), *options, "--dryRun"]],
+            key=key,
+            word=word,
+            verb=verb,
+            execution=ask("get_execution", {"with_status": True}, path=key),
+            preview=ask("terminate_execution", {"dry_run": True}, {"give_up": True} if give_up else None, path=key),
+        )
+
+    @pages.add("POST", f"{_PATH}/{word}", permission="executions.end")
+    def end(form: Mapping[str, str], **key: str) -> Response:
+        confirmed_name(form, key["name"])
+        cause = form.get("cause", "").strip()
+        body = {**({"cause": cause} if cause else {}), **({"give_up": True} if give_up else {})}
+        ended = ask("terminate_execution", body=body, path=key)
+        notice = done.format(key["name"]) if ended.get("changed", True) else f"{key['name']} had ended before."
+        return go_to(page("executions", *key.values()), notice)
+
+
+_add_end("cancel", "Cancel", "{} is being ended.", give_up=False)
+_add_end("give-up", "Give up", "{} was given up.", give_up=True)
+
+
+@pages.add("GET", "/executions/cancel", permission="executions.end", shows_some=True)
+def preview_cancel_many() -> str:
+    """What ending all executions would do that some filters fit."""
+    query = asked_query(*SELECTORS, "search")
+    selector = selector_of(query)
+    return render(
+        "executions/cancel_many.html",
+        title="Cancel executions",
+        commands=_many_commands(selector),
+        query=query,
+        selector=selector,
+        preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector}),
+    )
+
+
+def _many_commands(selector: Mapping[str, str]) -> list[list[str]]:
+    """The command that ends what a selector fits; none where it says what the command says otherwise."""
+    if selector.keys() & {"filters", "created_after", "created_before"}:
+        return []
+    terms = [
+        f"{name} in ({value.replace(',', ';')})" if "," in value else f"{name}={value}"
+        for name, value in selector.items()
+    ]
+    return [["delete", "execution", "--allProjects", "--selector", ",".join(terms), "--dryRun"]]
+
+
+@pages.add("POST", "/executions/cancel", permission="executions.end", shows_some=True)
+def cancel_many(form: Mapping[str, str]) -> Response:
+    """End them, if they are as many as the confirmation says."""
+    query = {name: form[name] for name in (*SELECTORS, "search") if form.get(name)}
+    selector = selector_of(query)
+    matched = ask("terminate_executions", {"dry_run": True}, {"selector": selector})["matched"]
+    confirmed_name(form, f"{matched} executions")
+    cause = form.get("why", "").strip()  # `cause` is a filter
+    ended = ask("terminate_executions", {}, {"selector": selector, **({"cause": cause} if cause else {})})
+    return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.")
+
+
+def _selector(key: Mapping[str, str]) -> dict[str, str]:
+    return {"project": key["project"], "domain": key["domain"], "filters": f"eq(name,{key['name']})"}
+
+
+@pages.add("GET", f"{_PATH}/redecide", permission="executions.write")
+def preview_redecision(**key: str) -> str:
+    """Where an execution that waits would go under the settings as they are now."""
+    asked_query()
+    execution = ask("get_execution", {"with_status": True}, path=key)
+    return render(
+        "executions/redecide.html",
+        title=f"Decide again where {key['name']} runs",
+        commands=[["redecide", "--selector", ",".join(f"{name}={value}" for name, value in key.items()), "--dryRun"]],
+        key=key,
+        execution=execution,
+        preview=ask("redecide_executions", {"dry_run": True}, {"selector": _selector(key)}),
+        compared=ask("compare_execution_settings", path=key),
+    )
+
+
+@pages.add("POST", f"{_PATH}/redecide", permission="executions.write")
+def redecide(form: Mapping[str, str], **key: str) -> Response:
+    """Decide it."""
+    cause = form.get("cause", "").strip()
+    body = {"selector": _selector(key), **({"cause": cause} if cause else {})}
+    redecided = ask("redecide_executions", body=body)["executions"]
+    if not redecided:
+        notice = f"{key['name']} does not wait any more, so nothing was decided."
+    else:
+        notice = redecided[0]["reason"]["message"]
+    return go_to(page("executions", *key.values()), notice)
+
+
+def _add_repeat(word: str, verb: str) -> None:
+    @pages.add("GET", f"{_PATH}/{word}", permission="executions.create")
+    def show(**key: str) -> str:
+        asked_query()
+        return _repeat_page(word, verb, key)
+
+    @pages.add("POST", f"{_PATH}/{word}", permission="executions.create")
+    def repeat(form: Mapping[str, str], **key: str) -> Shown:
+        execution = ask("get_execution", path=key)
+        fields = _fields(execution)
+        before = _inputs(fields, execution)
+        read = read_form(fields, {name: text for name, text in form.items() if text != before.get(name)})
+        body = {"id": dict(key), **nested(read.values)}
+        is_preview = form.get("action") != "create"
+        made = Tried()
+        if not read.problems:
+            made = tried(
+                ask,
+                f"{word}_execution",
+                {"dry_run": is_preview},
+                body,
+                idempotency_key=form.get("idempotency_key"),
+            )
+        if made.answer is None or is_preview:
+            problems = {**made.problems(field.name for field in fields), **read.problems}
+            shown_page = _repeat_page(word, verb, key, form=form, made=made, problems=problems)
+            return Response(shown_page, status=400 if read.problems else made.status, mimetype="text/html")
+        id = made.answer["id"]
+        notice = f"{id['name']} was created." if made.answer["created"] else f"{id['name']} had been created before."
+        return go_to(page("executions", id["project"], id["domain"], id["name"]), notice)
+
+
+def _repeat_page(
+    word: str,
+    verb: str,
+    key: Mapping[str, str],
+    *,
+    form: Mapping[str, str] | None = None,
+    made: Tried | None = None,
+    problems: Mapping[str, str] | None = None,
+) -> str:
+    execution = ask("get_execution", path=key)
+    fields = _fields(execution)
+    made = made or tried(ask, f"{word}_execution", {"dry_run": True}, {"id": dict(key)})
+    return render(
+        "executions/repeat.html",
+        title=f"{verb} {key['name']}",
+        commands=[["create", "execution", f"--{word}", *_words(key), "--dryRun"]],
+        key=key,
+        word=word,
+        verb=verb,
+        execution=execution,
+        fields=fields,
+        values=form if form is not None else _inputs(fields, execution),
+        made=made,
+        problems=problems or {},
+    )
+
+
+def _fields(execution: Mapping[str, Any]) -> list[Field]:
+    """The fields of a relaunch; those of inputs have the types that the workflow declares, where the caller sees it."""
+    spec = execution["spec"]
+    earlier = {
+        "cluster_assignment.cluster_pool_name": (spec.get("cluster_assignment") or {}).get("cluster_pool_name"),
+        "execution_cluster_label.value": (spec.get("execution_cluster_label") or {}).get("value"),
+        "cluster": spec.get("cluster"),
+        "strategy": spec.get("strategy"),
+        "overwrite_cache": spec.get("overwrite_cache"),
+    }
+    fields = [field._replace(default=shown(field, earlier.get(field.name))) for field in _CHANGES]
+    declared, fixed = _declared_inputs(execution)
+    inputs = execution.get("inputs") or {}
+    return fields + [input_field(name, declared.get(name, {})) for name in inputs if name not in fixed]
+
+
+def _declared_inputs(execution: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The types of its inputs by name, and the inputs that its launch plan fixes."""
+    if plan := execution.get("launch_plan"):
+        found = ask_if_allowed("get_launch_plan", path=plan)
+        return (found or {}).get("expected_inputs") or {}, ((found or {}).get("spec") or {}).get("fixed_inputs") or {}
+    if workflow := execution.get("workflow"):
+        found = ask_if_allowed("get_workflow", path=workflow)
+        return ((found or {}).get("spec") or {}).get("inputs") or {}, {}
+    return {}, {}
+
+
+def _inputs(fields: list[Field], execution: Mapping[str, Any]) -> dict[str, str]:
+    """The inputs as they were, as the form shows them."""
+    inputs = execution.get("inputs") or {}
+    return {
+        field.name: shown(field, inputs[field.label])
+        for field in fields
+        if field.name.startswith("inputs.") and field.label in inputs
+    }
+
+
+_add_repeat("relaunch", "Relaunch")
+_add_repeat("recover", "Recover")

@@ -1,0 +1,80 @@
+// Follows a log while its page is seen, and shows only the lines that have a text. Without a script there are links.
+
+const log = document.getElementById("log");
+const state = document.getElementById("log-state");
+const search = document.getElementById("log-search");
+const follow = document.getElementById("log-follow");
+const MOST_CHARACTERS = 4_000_000; // what a page keeps; more is to be downloaded
+const SECONDS = 2;
+const SLOWEST_SECONDS = 30;
+
+let text = log.textContent;
+let next = Number(log.dataset.next);
+let isComplete = "complete" in log.dataset;
+let isCut = false;
+let wait = SECONDS;
+let timer;
+
+for (const label of document.querySelectorAll("[data-with-script]")) label.hidden = false;
+
+const isAtEnd = () => log.scrollTop + log.clientHeight >= log.scrollHeight - 40;
+
+function describe() {
+  const parts = [];
+  if (search.value) {
+    const lines = text.split("\n");
+    parts.push(`${lines.filter((line) => line.includes(search.value)).length} of ${lines.length} lines have it.`);
+  }
+  if (isCut) parts.push("The beginning is left out here; the download has it.");
+  parts.push(isComplete ? "This is all of it." : follow.checked ? "Following." : "There may be more.");
+  state.textContent = parts.join(" ");
+}
+
+function draw() {
+  log.textContent = search.value ? text.split("\n").filter((line) => line.includes(search.value)).join("\n") : text;
+  describe();
+}
+
+function add(piece) {
+  const wasAtEnd = isAtEnd();
+  text += piece;
+  if (text.length > MOST_CHARACTERS) {
+    text = text.slice(-MOST_CHARACTERS);
+    isCut = true;
+    draw();
+  } else if (search.value) draw();
+  else log.append(piece);
+  if (wasAtEnd) log.scrollTop = log.scrollHeight;
+}
+
+async function poll() {
+  timer = undefined;
+  if (isComplete || !follow.checked || document.hidden) return;
+  const query = new URLSearchParams({ stream: log.dataset.stream, attempt: log.dataset.attempt, offset: next });
+  try {
+    const answer = await fetch(`${log.dataset.piece}?${query}`);
+    if (!answer.ok) throw new Error(answer.status);
+    const piece = await answer.json();
+    if (piece.text) add(piece.text);
+    const isBehind = piece.next_offset > next;
+    next = piece.next_offset;
+    isComplete = piece.complete;
+    wait = isBehind ? SECONDS / 10 : SECONDS;
+    describe();
+  } catch (error) {
+    wait = Math.min(2 * Math.max(wait, SECONDS), SLOWEST_SECONDS);
+    state.textContent = `The admin does not answer; asked again in ${wait} seconds.`;
+  }
+  plan(wait);
+}
+
+function plan(seconds) {
+  if (timer === undefined && !isComplete) timer = setTimeout(poll, 1000 * seconds);
+}
+
+follow.addEventListener("change", () => { describe(); plan(0); });
+search.addEventListener("input", draw);
+document.addEventListener("visibilitychange", () => plan(0));
+log.scrollTop = follow.checked ? log.scrollHeight : 0;
+describe();
+plan(0);

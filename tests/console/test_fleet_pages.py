@@ -1,0 +1,64 @@
+"""The fleet, token pools, users and what if in a real browser: each page is accessible, and one story through them."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.browsers import Visitor, visiting
+from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
+
+#: Each page, and something that is on it.
+_PAGES = {
+    "/console/fleet": "A disk is replaced.",
+    "/console/fleet/clusters/west": "Its agent synced for the first time.",
+    "/console/fleet/clusters/east/drain": "Type east to confirm",
+    "/console/fleet/pools": "weighted",
+    "/console/fleet/pools/gpu": "Promised",
+    "/console/fleet/topology": "pool gpu",
+    "/console/fleet/warnings": "north",
+    "/console/token-pools/licences": "etl-1",
+    "/console/token-pools/licences/release?token=etl-1": "Type etl-1 to confirm",
+    "/console/users": "create-token",
+    "/console/access?user=ada&permission=logs.read": "lacks logs.read",
+    "/console/access/roles": "token_pools.allocate",
+    "/console/audit": "token created",
+    "/console/what-if": "Settings to assume",
+}
+
+
+@pytest.fixture(scope="module")
+def filled(console: SmallConsole) -> SmallConsole:
+    """A console that also has a token pool of which somebody holds tokens."""
+    console.call("PUT", "token_pools/licences", {"token_pool": {"capacity": 2}})
+    claim = {"token": "etl-1", "pools": {"licences": 1}, "project": PROJECT, "domain": DOMAIN, "lease_seconds": 600}
+    console.call("POST", "token_allocations", {"claim": claim})
+    return console
+
+
+def test_pages_of_the_fleet_and_of_users_are_accessible(browser: Browser, filled: SmallConsole) -> None:
+    for number, (path, text) in enumerate(_PAGES.items()):
+        width, scheme = (390, "dark") if number % 2 else (1280, "light")
+        with visiting(browser, filled.url, width=width, scheme=scheme) as visitor:
+            page = visitor.visit(path)
+            assert text in page.inner_text("main"), path
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_a_cluster_is_drained_and_a_file_is_simulated(visitor: Visitor, filled: SmallConsole) -> None:
+    page = visitor.visit("/console/fleet")
+    page.click("th >> text=west")
+    page.click("text=Disable…")
+    page.fill("[name=reason]", "It is sold.")
+    page.fill("[name=confirmation]", "west")
+    page.click("button.danger")
+    assert "west is disabled." in page.inner_text("[role=status]")
+    page.click("text=Enable…")
+    page.click("button.primary")
+    assert "west is enabled." in page.inner_text("[role=status]")
+    visitor.visit("/console/what-if")
+    pool = f"kind: cluster-pool-attribute\nproject: {PROJECT}\ndomain: {DOMAIN}\ncluster_pool_name: spare\n"
+    page.fill("[name=documents]", pool)
+    page.click("button.primary")
+    assert "would go elsewhere" in page.inner_text("[role=status]")
+    visitor.check()

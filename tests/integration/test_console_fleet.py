@@ -1,0 +1,163 @@
+"""The console's pages of clusters, pools, labels and their switches, without a browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.console.fleet import amounts_of
+from admin.console.topology import draw_topology
+from admin.console.trees import search_tree
+from admin.services.redecisions import decide_waiting
+from tests.integration.test_console import send, signed_in
+from tests.integration.test_users import made_user
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    get,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_label,
+    put_pool,
+    report,
+    switch,
+)
+from tests.support.small_console import HOSTILE
+
+FLEET = "/console/fleet"
+
+
+@pytest.fixture
+def fleet(api: FlaskClient) -> FlaskClient:
+    """Two clusters in a pool, of which one has work that waits."""
+    for name in ("east", "west"):
+        put_cluster(api, name, description=HOSTILE)
+        report(api, name, capacity={"cpu": "64", "memory": "256Gi"}, free={"cpu": "40", "memory": "256Gi"})
+    put_pool(api, "gpu", {"east": 3, "west": 1})
+    put_label(api, "training", {"east": 1})
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    switch(api, "west", "cordon", reason=HOSTILE)
+    created(api, "waits", job={"command": ["true"], "resources": {"requests": {"cpu": "2"}}}, **pool("gpu"))
+    return api
+
+
+def shown(api: FlaskClient, path: str) -> str:
+    page = api.get(path)
+    assert page.status_code == 200, page.text
+    assert "<script>alert" not in page.text
+    return page.text
+
+
+def words_of(page: str) -> str:
+    """What a page says, without its markup."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_clusters_are_listed_with_what_is_free_and_why_they_take_none(fleet: FlaskClient) -> None:
+    page = words_of(shown(fleet, FLEET))
+    assert "38 of 64 cpu" in page
+    assert "cordoned: &lt;script&gt;" in page
+    assert "west" not in words_of(shown(fleet, f"{FLEET}?label=training"))
+    assert fleet.get(f"{FLEET}?pool=nothing").status_code == 404
+
+
+def test_a_bar_tells_what_was_reported_and_what_was_assigned_since(fleet: FlaskClient) -> None:
+    cpu, *_others = amounts_of(get(fleet, "clusters/east"))
+    assert (cpu["capacity"], cpu["reported_free"], cpu["assigned"], cpu["free"]) == ("64", "40", "2", "38")
+    assert (cpu["used_share"], cpu["assigned_share"]) == (37.5, 3.1)
+    page = shown(fleet, f"{FLEET}/clusters/east")
+    assert '<rect class="used" width="37.5"' in page
+    assert f'href="/console/executions/{PROJECT}/{DOMAIN}/waits"' in page
+
+
+def test_a_description_is_a_tree_that_is_searched() -> None:
+    leaf = {"type": "gpu", "count": 4, "contains": []}
+    tree = {
+        "type": "cluster",
+        "count": 1,
+        "contains": [{"type": "node", "count": 2, "contains": [leaf]}, {"type": "node", "count": 3}],
+    }
+    found = search_tree(tree, " GPU")
+    assert found.tree == {**tree, "contains": [{"type": "node", "count": 2, "contains": [leaf]}]}
+    assert (found.matches, found.is_cut) == (8, False)
+    assert search_tree(tree, "rack").tree is None
+    wide = {
+        "type": "cluster",
+        "count": 1,
+        "contains": [{"type": "node", "size": str(n), "count": 1} for n in range(600)],
+    }
+    cut = search_tree(wide, "")
+    assert cut.tree is not None
+    assert (len(cut.tree["contains"]), cut.is_cut) == (499, True)
+
+
+def test_the_description_of_a_cluster_is_on_its_page(fleet: FlaskClient) -> None:
+    graph = {
+        "nodes": {"0": {"metadata": {"type": "cluster"}}, "1": {"metadata": {"type": "node"}}},
+        "edges": [{"source": "0", "target": "1", "relation": "contains"}],
+    }
+    assert "It has no description" in shown(fleet, f"{FLEET}/clusters/east")
+    ok(fleet.put(f"{API}/clusters/east/description", json={"graph": graph}))
+    assert "1 of its parts have “ node ”" in words_of(shown(fleet, f"{FLEET}/clusters/east?search=node"))
+
+
+def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(app: Flask, fleet: FlaskClient) -> None:
+    path = f"{FLEET}/clusters/east/drain"
+    page = words_of(shown(fleet, path))
+    assert "Waiting, as no cluster takes them: 1" in page
+    assert "Type east to confirm" in page
+    wrong = send(fleet, path, path, confirmation="west", reason="New disks.", deadline="10m")
+    assert wrong.status_code == 400
+    assert "Confirmation does not name it: type east to confirm." in words_of(wrong.text)
+    assert 'value="New disks."' in wrong.text
+    assert 'id="wrong-deadline"' in send(fleet, path, path, confirmation="east", deadline="soon").text
+    assert get(fleet, "clusters/east")["draining"] is False
+    done = send(fleet, path, path, confirmation="east", reason="New disks.", deadline="10m")
+    assert (done.status_code, done.location) == (303, f"{FLEET}/clusters/east")
+    decide_waiting(context_of(app))
+    assert execution(fleet, "waits")["closure"]["reason"]["code"] != "ASSIGNED"
+    again = f"{FLEET}/clusters/east/undrain"
+    assert "Moved to another cluster: 1" in words_of(shown(fleet, again))
+    assert send(fleet, again, again).status_code == 303
+    assert get(fleet, "clusters/east")["draining"] is False
+    assert fleet.get(f"{FLEET}/clusters/east/explode").status_code == 404
+
+
+def test_viewers_see_no_switch_and_are_refused_it(app: Flask, fleet: FlaskClient) -> None:
+    made_user(app)
+    viewer, _ = signed_in(app, made_user(app, "eve", role="viewer"))
+    page = shown(viewer, f"{FLEET}/clusters/east")
+    assert "Drain…" not in page
+    assert "New disks" not in page
+    assert viewer.get(f"{FLEET}/clusters/east/drain").status_code == 403
+
+
+def test_a_pool_shows_promised_and_real_shares_and_where_it_is_used(fleet: FlaskClient) -> None:
+    page = words_of(shown(fleet, f"{FLEET}/pools/gpu"))
+    assert "75.0 % 100.0 % 1" in page
+    assert f"{PROJECT}/{DOMAIN} project-domain CLUSTER_ASSIGNMENT cluster_pool_name gpu" in page
+    assert "1 QUEUED" in page
+    assert fleet.get(f"{FLEET}/pools/gpu?after=x").status_code == 400
+    assert "Label training" in words_of(shown(fleet, f"{FLEET}/labels/training"))
+    for path in ("pools", "labels", "namespaces", "warnings"):
+        shown(fleet, f"{FLEET}/{path}")
+
+
+def test_the_topology_leads_from_pools_and_labels_to_clusters(fleet: FlaskClient) -> None:
+    page = words_of(shown(fleet, f"{FLEET}/topology"))
+    assert "east 3 , west 1, cordoned" in page
+    groups = [("pool", get(fleet, "pools/gpu")), ("label", get(fleet, "labels/training"))]
+    drawing = draw_topology(groups)
+    assert drawing is not None
+    assert [box["text"] for box in drawing["boxes"]] == ["pool gpu", "label training", "east", "west"]
+    assert [(line["width"], line["is_off"]) for line in drawing["lines"]] == [(4.8, False), (2.2, True), (6, False)]
+    assert draw_topology([("pool", {"name": str(n), "members": groups[0][1]["members"]}) for n in range(30)]) is None

@@ -1,0 +1,358 @@
+"""The console's pages of settings and history, without a browser."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from admin.console.front import all_pages
+from admin.console.setting_forms import fields_of, patch_of, sent_fields
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from tests.integration.test_console import send, signed_in
+from tests.integration.test_users import made_user
+from tests.support.apps import opened_app
+from tests.support.placing import (
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    get,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_pool,
+    register_workflow,
+)
+from tests.support.small_console import HOSTILE
+
+WHERE = f"project={PROJECT}&domain={DOMAIN}"
+SETTINGS = f"/console/settings?{WHERE}"
+
+
+def edit_path(kind: str, where: str = WHERE, form: str = "") -> str:
+    return f"/console/settings/edit?{where}&resource_type={kind}{form}"
+
+
+def fields(page: str) -> dict[str, str]:
+    """What a browser would send of the forms on a page, as they stand."""
+    sent = {}
+    for tag in re.findall(r"<input [^>]*>", page):
+        attributes = dict(re.findall(r'(name|value)="([^"]*)"', tag))
+        sent[attributes["name"]] = html.unescape(attributes.get("value", ""))
+    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', page, re.S):
+        chosen = re.search(r"<option selected>([^<]*)", options)
+        first = re.search(r"<option(?: value=\"\")?>([^<]*)", options)
+        sent[name] = chosen[1] if chosen else first[1] if first else ""
+    texts = re.findall(r'<textarea name="([^"]+)"[^>]*>(.*?)</textarea>', page, re.S)
+    return sent | {name: html.unescape(value) for name, value in texts}
+
+
+def number_of(page: str, path: str) -> str:
+    """The number of the field of a path in a form."""
+    found = re.search(rf'name="path\.(\d+)" value="{re.escape(path)}"', page)
+    assert found is not None, page
+    return found[1]
+
+
+def plan(api: FlaskClient, path: str, changes: dict[str, tuple[str, str]], **more: str) -> TestResponse:
+    """Send the form of a page with some fields in another state and with another value."""
+    page = api.get(path).text
+    sent = fields(page)
+    for leaf, (state, value) in changes.items():
+        number = number_of(page, leaf)
+        sent |= {f"state.{number}": state, f"value.{number}": value}
+    sent.pop("form_token", None)
+    return send(api, path, path, **{**sent, **more})
+
+
+def apply(api: FlaskClient, planned: TestResponse, path: str) -> TestResponse:
+    """Apply what was planned."""
+    assert planned.status_code == 200, planned.text
+    sent = fields(planned.text)
+    sent.pop("form_token")
+    return send(api, path.replace("/edit?", "/apply?"), path, **sent)
+
+
+def exact(api: FlaskClient, payload_key: str, kind: str) -> Any:
+    path = f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type={kind}&exact=true"
+    return get(api, path)["attributes"]["matching_attributes"][payload_key]
+
+
+def test_the_scopes_right_below_one_are_listed_with_what_is_set_there(shared: FlaskClient, project: str) -> None:
+    put_attribute(shared, "project", "execution_queue_attributes", {"tags": ["a"]}, project=project)
+    put_attribute(shared, "project-domain", "execution_queue_attributes", {"tags": ["a"]}, project=project)
+    for name in ("flow-a", "flow-b"):
+        put_attribute(shared, "workflow", "quality_of_service", {"tier": "LOW"}, project=project, workflow=name)
+    ok(register_workflow(shared, "flow-c", project=project))
+    listed = get(shared, f"scopes?search={project}")
+    [entry] = [scope for scope in listed["scopes"] if scope.get("project") == project]
+    assert entry == {"project": project, "level": "project", "kinds": ["EXECUTION_QUEUE"], "rows_below": 3}
+    by_domain = {scope["domain"]: scope for scope in get(shared, f"scopes?project={project}")["scopes"]}
+    assert (by_domain[DOMAIN]["kinds"], by_domain[DOMAIN]["rows_below"]) == (["EXECUTION_QUEUE"], 2)
+    below_domain = get(shared, f"scopes?domain={DOMAIN}&search={project}")["scopes"]
+    assert [(scope["level"], scope["rows_below"]) for scope in below_domain] == [("project-domain", 2)]
+    first = get(shared, f"scopes?project={project}&domain={DOMAIN}&limit=2")
+    second = get(shared, f"scopes?project={project}&domain={DOMAIN}&limit=2&token={first['token']}")
+    names = [(scope["workflow"], scope["kinds"]) for page in (first, second) for scope in page["scopes"]]
+    kind = ["QUALITY_OF_SERVICE_SPECIFICATION"]
+    assert names == [("flow-a", kind), ("flow-b", kind), ("flow-c", [])]
+    assert get(shared, f"scopes?project={project}&domain={DOMAIN}&workflow=flow-a")["scopes"] == []
+
+
+def test_warnings_and_rows_without_effect_of_exactly_one_scope(shared: FlaskClient, project: str) -> None:
+    for level in ("project-domain", "workflow"):
+        put_attribute(shared, level, "execution_cluster_label", {"value": "nowhere"}, project=project, workflow="flow")
+    put_attribute(shared, "project-domain", "workflow_execution_config", {"max_parallelism": 3}, project=project)
+    where = f"project={project}&domain={DOMAIN}"
+    assert {entry["level"] for entry in get(shared, f"warnings?{where}")["warnings"]} == {"project-domain", "workflow"}
+    own = get(shared, f"warnings?{where}&level=project-domain&limit=10")["warnings"]
+    assert {(entry["level"], entry["code"]) for entry in own} == {
+        ("project-domain", "unknown_label"),
+        ("project-domain", "unread_field"),
+    }
+    reasons = get(shared, f"matchable_attributes/no_effect?{where}&level=project-domain")["warnings"]
+    assert {entry["level"] for entry in reasons} == {"project-domain"}
+    assert "max_parallelism" in [entry["field"] for entry in reasons]
+
+
+def test_a_scope_shows_what_applies_where_from_and_which_levels_were_silent(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"memory": "8Gi"}})
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "nowhere"})
+    put_attribute(
+        api, "project-domain", "workflow_execution_config", {"envs": {"values": [{"key": "A", "value": HOSTILE}]}}
+    )
+    page = api.get(SETTINGS).text
+    assert "8Gi" in page
+    assert f'href="/console/settings?domain={DOMAIN}"' in page
+    assert '<a href="/console/history/1">revision 1</a>' in page
+    assert "set here, version 2" in page
+    assert "project<span" in page or ">project</a><span" in page
+    assert 'href="/console/settings/uses?pool=nowhere"' in page
+    assert "nowhere" in re.findall(r'<div class="notice wait"><p>(.*?)</p>', page, re.S)[0]
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    uses = api.get("/console/settings/uses?pool=nowhere").text
+    assert "There is no pool of that name." in uses
+    assert f"{DOMAIN}/" in uses or f"{PROJECT}/{DOMAIN}" in uses
+
+
+def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
+    for name in ("east", "west"):
+        put_cluster(api, name)
+    put_pool(api, "first", {"east": 1})
+    put_pool(api, "second", {"west": 1})
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "first"})
+    created(api, "waits")
+    assert f'href="{SETTINGS.replace("&", "&amp;")}"' in api.get(f"/console/executions/{PROJECT}/{DOMAIN}/waits").text
+    path = edit_path("CLUSTER_ASSIGNMENT")
+    planned = plan(api, path, {"cluster_pool_name": ("set", "second")}, message="East is full.")
+    assert re.search(r"<del[^>]*>first</del>.*<ins[^>]*>second</ins>", planned.text, re.S)
+    assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
+    applied = apply(api, planned, path)
+    assert (applied.status_code, applied.location) == (
+        303,
+        f"/console/settings/changed?{WHERE}&resource_type=CLUSTER_ASSIGNMENT",
+    )
+    assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "second"}
+    changed = api.get(applied.location).text
+    assert "1 waits here." in changed
+    assert "1 another cluster" in changed
+    assert execution(api, "waits")["cluster"] == "east"
+    decided = send(api, applied.location.replace("/changed?", "/redecide?"), applied.location)
+    assert decided.location == f"/console/executions?phase=QUEUED&{WHERE}"
+    assert execution(api, "waits")["cluster"] == "west"
+    [entry] = get(api, "revisions?limit=1")["revisions"]
+    assert entry["message"] == "East is full."
+    number = entry["number"]
+    preview = f"/console/history/{number}/roll-back"
+    assert re.search(r"<del[^>]*>second</del>.*<ins[^>]*>first</ins>", api.get(preview).text, re.S)
+    head = fields(api.get(preview).text)["head"]
+    assert send(api, preview, preview, head=head, confirmation="wrong").status_code == 400
+    rolled = send(api, preview, preview, head=head, confirmation=str(number), message="A mistake.")
+    assert rolled.location == f"/console/history/{number + 1}"
+    assert "Rolled back: " in api.get(f"/console/history/{number}").text
+    assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
+    again = send(api, preview, f"/console/history/{number + 1}/roll-back", head=head, confirmation=str(number))
+    assert again.status_code == 409  # another revision was made since that preview
+
+
+def test_leaves_are_set_unset_and_inherited_one_by_one(api: FlaskClient) -> None:
+    payload = {"max_parallelism": 3, "labels": {"values": {"team": "ml", "old": "yes"}}, "interruptible": True}
+    put_attribute(api, "project-domain", "workflow_execution_config", payload)
+    path = edit_path("WORKFLOW_EXECUTION_CONFIG")
+    changes = {
+        "max_parallelism": ("inherit", ""),
+        "interruptible": ("unset", ""),
+        "labels.values.team": ("set", "search"),
+        "security_context.run_as": ("set", "k8s_service_account: robot"),
+    }
+    numbers = re.findall(r'name="under\.(\d+)" value="envs.values"', api.get(path).text)
+    more = {f"key.{numbers[0]}": "PYTHONPATH", f"value.{numbers[0]}": "/srv = 1"}
+    apply(api, plan(api, path, changes, **more), path)
+    assert exact(api, "workflow_execution_config", "6") == {
+        "security_context": {"run_as": {"k8s_service_account": "robot"}},
+        "labels": {"values": {"team": "search", "old": "yes"}},
+        "interruptible": None,
+        "envs": {"values": [{"key": "PYTHONPATH", "value": "/srv = 1"}]},
+    }
+
+
+def test_a_wrong_value_keeps_the_form_and_says_why_at_its_field(api: FlaskClient) -> None:
+    path = edit_path("TASK_RESOURCE")
+    refused = plan(api, path, {"limits.cpu": ("set", "many"), "limits.memory": ("set", "4Gi")}, message="Why not.")
+    assert refused.status_code == 400
+    wrong = re.search(r'<fieldset class="leaf wrong.*?</fieldset>', refused.text, re.S)
+    assert wrong is not None
+    assert "limits.cpu" in wrong[0]
+    assert 'value="many"' in wrong[0]
+    assert 'class="problem"' in wrong[0]
+    assert 'value="4Gi"' in refused.text
+    assert 'value="Why not."' in refused.text
+    stands = plan(api, path, {"limits.cpu": ("inherit", "2")})
+    assert stands.status_code == 400
+    assert "stands on &#39;inherit&#39;" in stands.text
+    nothing = plan(api, path, {})
+    assert "stays as it is" in nothing.text
+    assert get(api, "revisions")["revisions"] == []
+
+
+def test_a_row_that_was_changed_meanwhile_is_shown_beside_what_was_wanted(api: FlaskClient) -> None:
+    put_attribute(api, "project-domain", "quality_of_service", {"tier": "LOW"})
+    path = edit_path("QUALITY_OF_SERVICE_SPECIFICATION")
+    planned = plan(api, path, {"tier": ("set", "HIGH")})
+    put_attribute(api, "project-domain", "quality_of_service", {"tier": "MEDIUM"})
+    stale = apply(api, planned, path)
+    assert stale.status_code == 409
+    assert "It was changed meanwhile." in stale.text
+    assert '<a href="/console/history/2">revision 2</a>' in stale.text
+    assert exact(api, "quality_of_service", "4") == {"tier": "MEDIUM"}
+    sent = fields(stale.text)
+    assert sent["version"] == "2"
+    assert "HIGH" in sent.values()
+    sent.pop("form_token")
+    apply(api, send(api, path, path, **sent), path)
+    assert exact(api, "quality_of_service", "4") == {"tier": "HIGH"}
+
+
+def test_a_row_is_written_as_yaml_where_a_form_would_not_do(api: FlaskClient) -> None:
+    path = edit_path("PLUGIN_OVERRIDE", form="&form=raw")
+    text = "overrides:\n- task_type: python\n  plugin_id: [ray, local]\n"
+    refused = send(api, path, path, version="0", payload="overrides: [")
+    assert refused.status_code == 400
+    assert "neither YAML nor JSON" in refused.text
+    aliases = send(api, path, path, version="0", payload="overrides: &a []\nother: *a\n")
+    assert "aliases are not allowed" in aliases.text
+    apply(api, send(api, path, path, version="0", payload=text), path)
+    row = {"overrides": [{"task_type": "python", "plugin_id": ["ray", "local"]}]}
+    assert exact(api, "plugin_overrides", "5") == row
+    as_form = api.get(edit_path("PLUGIN_OVERRIDE")).text
+    assert 'value="overrides.python"' in as_form
+    taken = send(api, path, path, version="0", payload=text)
+    assert taken.status_code == 409  # it was new when this form was loaded
+
+
+def test_a_row_is_deleted_after_a_preview(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "quality_of_service", {"tier": "LOW"})
+    put_attribute(api, "project-domain", "quality_of_service", {"tier": "HIGH"})
+    path = edit_path("QUALITY_OF_SERVICE_SPECIFICATION").replace("/edit?", "/delete?")
+    preview = api.get(path).text
+    assert "LOW" in preview
+    unnamed = send(api, path, path, version="2", confirmation="it")
+    assert unnamed.status_code == 400
+    done = send(api, path, path, version="2", confirmation="quality-of-service", message="No longer urgent.")
+    assert done.status_code == 303
+    assert "There is none any more." in api.get(done.location).text
+    assert api.get(path).status_code == 404
+
+
+def test_history_and_comparisons(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "quality_of_service", {"tier": "LOW"})
+    put_attribute(api, "project-domain", "quality_of_service", {"tier": "HIGH"})
+    listed = api.get(f"/console/history?resource_type=4&{WHERE}").text
+    assert "revision 2" in listed
+    assert "revision 1<" not in listed
+    assert "revision 1<" in api.get("/console/history?source=revision&limit=1").text + api.get("/console/history").text
+    assert "HIGH" in api.get("/console/history/compare?from=1&to=2").text
+    compared = api.get(f"/console/settings/compare?{WHERE}&other_domain=staging").text
+    assert re.search(r"HIGH.*nothing", compared, re.S)
+    older = api.get(f"/console/settings/compare?{WHERE}&at=1&other_at=2").text
+    assert re.search(r"LOW.*HIGH", older, re.S)
+    assert api.get("/console/history/9").status_code == 404
+    assert "does not take it" in api.get("/console/history?phase=QUEUED").text
+
+
+def test_a_declared_kind_has_a_card_and_a_form(tmp_path: Path) -> None:
+    declared = {
+        "number": 10,
+        "fields": {
+            "priority": {"type": "int", "minimum": 0, "maximum": 100},
+            "mode": {"enum": ["slow", "fast"]},
+            "hosts": {"type": "list"},
+            "notes": {"type": "map"},
+        },
+    }
+    with opened_app(f"sqlite:///{tmp_path}/rainbow.db", kinds={"WORKFLOW_PRIORITY": declared}) as app:
+        api = app.test_client()
+        path = edit_path("WORKFLOW_PRIORITY")
+        assert "Set<span" in api.get(SETTINGS).text
+        too_much = plan(api, path, {"priority": ("set", "101")})
+        assert (too_much.status_code, "leaf wrong" in too_much.text) == (400, True)
+        [note, _] = re.findall(r'name="under\.(\d+)" value="notes"', api.get(path).text)
+        changes = {"priority": ("set", "7"), "mode": ("set", "fast"), "hosts": ("set", "a\nb")}
+        apply(api, plan(api, path, changes, **{f"key.{note}": "why", f"value.{note}": "yes"}), path)
+        row = {"priority": 7, "mode": "fast", "hosts": ["a", "b"], "notes": {"why": "yes"}}
+        assert exact(api, "workflow_priority", "10") == row
+
+
+def test_viewers_read_settings_and_change_none(app: Flask) -> None:
+    ada = made_user(app)
+    row = {"attributes": {"matching_attributes": pool("gpu")}}
+    number = ada.do("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", row)["revision"]
+    browser, _ = signed_in(app, made_user(app, "eve", role="viewer"))
+    page = browser.get(SETTINGS).text
+    assert "gpu" in page
+    assert "/console/settings/edit" not in page
+    path = edit_path("CLUSTER_ASSIGNMENT")
+    for answer in (browser.get(path), send(browser, path, SETTINGS, version="0", payload="{}")):
+        assert (answer.status_code, "attributes.write" in answer.text) == (403, True)
+    shown = browser.get(f"/console/history/{number}").text
+    assert ("gpu" in shown, "roll-back" in shown) == (True, False)
+    preview = f"/console/history/{number}/roll-back"
+    assert browser.get(preview).status_code == 403
+    head = ada.get("revisions?limit=1")["head"]
+    rolled = send(browser, preview, SETTINGS, head=str(head), confirmation=str(number))
+    assert (rolled.status_code, ada.get("revisions?limit=1")["head"]) == (403, head)
+
+
+def test_writes_of_settings_are_forms_that_are_checked(api: FlaskClient) -> None:
+    path = edit_path("CLUSTER_ASSIGNMENT")
+    answer = api.post(path, data={"version": "0", "form_token": "0.0"}, headers={"Origin": "http://localhost"})
+    assert answer.status_code == 403
+    writes = [page for page in all_pages() if page.method == "POST" and "/settings" in page.path]
+    assert len(writes) == 4
+    assert api.get("/console/settings/edit?resource_type=4").status_code == 400  # the platform is configured
+    unknown = api.get(edit_path("NOTHING"))
+    assert (unknown.status_code, "NOTHING" in unknown.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "state", "text", "patch"),
+    [
+        ("limits.cpu", "set", "2", {"set": {"limits.cpu": "2"}, "unset": [], "inherit": []}),
+        ("limits.cpu", "unset", "", {"set": {}, "unset": ["limits.cpu"], "inherit": []}),
+        ("defaults.cpu", "inherit", "", {"set": {}, "unset": [], "inherit": ["defaults.cpu"]}),
+        ("defaults.cpu", "set", "1", {"set": {}, "unset": [], "inherit": []}),
+    ],
+)
+def test_only_what_differs_is_sent(path: str, state: str, text: str, patch: dict[str, Any]) -> None:
+    schema, row = TASK_RESOURCE.payload.schema(), {"defaults": {"cpu": "1"}}
+    sent = sent_fields({"path.0": path, "state.0": state, "value.0": text}, schema)
+    assert patch_of(sent, fields_of(schema, row, {})) == patch

@@ -1,0 +1,142 @@
+"""Every page that links lead to: it shows values as text, changes nothing, and tells commands that rainbowctl has."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html import unescape
+from urllib.parse import quote
+
+import click
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import func, select
+
+from admin.console.commands import selector_options
+from admin.store.database import metadata
+from ctl.cli.session import Session
+from ctl.client.selectors import parse_selector
+from ctl.main import root
+from tests.support.apps import context_of, opened_app
+from tests.support.placing import API, DOMAIN, PROJECT, created, ok
+
+_MARKUP = '"><script>alert(1)</script><img src=x onerror=alert(2)>\'{{7*7}}'
+_MOST_PAGES = 80
+#: What looking at pages may write: when a token was used, and what the index has read.
+_NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
+
+
+def hostile(app: Flask) -> FlaskClient:
+    """An admin with markup in every value that may have it."""
+    api = app.test_client()
+    job = {"command": ["echo", _MARKUP], "env": {"TEXT": _MARKUP}}
+    created(api, "marked", job=job, labels={"team": "ml"}, annotations={"note": _MARKUP}, claimed_by=_MARKUP[:60])
+    pool = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "none"}}}}
+    ok(api.put(f"{API}/project_attributes/{PROJECT}", json={**pool, "message": _MARKUP, "claimed_by": "ann"}))
+    created(api, "waits", job={"command": ["true"]})
+    ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/waits", json={"cause": _MARKUP}))
+    return api
+
+
+def counts(app: Flask) -> dict[str, int]:
+    """How many rows each table has."""
+    with context_of(app).database.reading() as connection:
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in metadata.sorted_tables
+            if table.name not in _NOTED
+        }
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The text of every page that links lead to from the first one, each path with one query."""
+    with opened_app(f"sqlite:///{tmp_path_factory.mktemp('walk') / 'rainbow.db'}") as app:
+        api = hostile(app)
+        before = counts(app)
+        texts: dict[str, str] = {}
+        search = f"search={quote(_MARKUP)}"
+        waiting = ["/console/", f"/console/executions?{search}", f"/console/executions?by=reason&{search}"]
+        waiting += ["/console/executions?created_before=1d&gpu=0&filters=contains(workflow,a)", "/console/sign-in"]
+        seen = {address.partition("?")[0] for address in waiting}
+        while waiting and len(texts) < _MOST_PAGES:
+            address = waiting.pop(0)
+            answer = api.get(address)
+            assert answer.status_code == 200, (address, answer.text[-2000:])
+            if answer.mimetype != "text/html":
+                continue
+            texts[address] = answer.text
+            for found in map(unescape, re.findall(r'href="(/console/[^"]*)"', answer.text)):
+                path = found.partition("?")[0].partition("#")[0]
+                if path not in seen and "/static/" not in path:
+                    seen.add(path)
+                    waiting.append(found)
+        assert counts(app) == before, "looking at pages has changed something"
+        yield texts
+
+
+def test_pages_show_every_value_as_text(pages: dict[str, str]) -> None:
+    assert len(pages) > 6
+    for address, text in pages.items():
+        assert "<script>alert" not in text, address
+        assert "<img src=x" not in text, address
+        assert "&#39;49" not in text, address
+        assert not re.search(r"""(?i)(href|action|src)=["']?\s*javascript:""", text), address
+        assert not re.search(r"<script(?! [^>]*src=)|<style|\sstyle=|<[^>]*\son[a-z]+=\"", text), address
+    assert any("&lt;script&gt;alert(1)" in text for text in pages.values())
+
+
+def test_rainbowctl_has_every_command_that_pages_tell(pages: dict[str, str]) -> None:
+    commands = {
+        unescape(found): address
+        for address, text in pages.items()
+        for found in re.findall(r"<code>(rainbowctl [^<]*)</code>", text)
+    }
+    assert len(commands) > 4
+    for command, address in commands.items():
+        try:
+            parse(shlex.split(command)[1:])
+        except (click.UsageError, ValueError) as problem:
+            pytest.fail(f"{address}: {command}: {problem}")
+    assert any(" contains " in command for command in commands)
+
+
+def parse(words: list[str]) -> None:
+    """Read a command line as rainbowctl does, and run nothing."""
+    ctx = root().make_context("rainbowctl", list(words), obj=Session())
+    while isinstance(ctx.command, click.Group):
+        name, command, rest = ctx.command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+        assert command is not None
+        ctx = command.make_context(name, rest, parent=ctx)
+    for param in ctx.command.params:
+        if "--filter.fieldSelector" in param.opts and (selector := ctx.params.get(str(param.name))):
+            assert parse_selector(selector, "--filter.fieldSelector", now=datetime.now(UTC))
+
+
+def test_what_no_flag_says_is_a_field_selector() -> None:
+    selector = {
+        "phase": "QUEUED",
+        "launch_plan": "nightly",
+        "node": "a,b",
+        "filters": 'contains(name,"a,(b)\\"")+eq(labels.team,ml)',
+    }
+    options = selector_options(selector)
+    assert options[:4] == ["--phase", "QUEUED", "--launchPlan", "nightly"]
+    assert options[4] == "--filter.fieldSelector"
+    assert options[5] == 'node in (a;b),name contains a\\,\\(b\\)",labels.team=ml'
+
+
+@pytest.mark.parametrize("search", ["a,b", "a)b", "((", 'say "a"', "\\", "ü🌈", "+"])
+def test_any_text_is_searched_for_in_names(shared: FlaskClient, search: str) -> None:
+    page = shared.get(f"/console/executions?search={quote(search)}")
+    assert page.status_code == 200
+    assert "fieldSelector" in page.text
+
+
+def test_a_search_that_no_name_can_fit_is_refused_at_its_field(shared: FlaskClient) -> None:
+    for search in ("\0", "x" * 20_000):
+        refused = shared.get(f"/console/executions?search={quote(search)}")
+        assert (refused.status_code, "<code>search</code>" in refused.text) == (400, True)

@@ -1,0 +1,119 @@
+"""What Kubernetes does with a Job for the sake of others: eviction, preemption, taints; and the names that it takes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agent.engines.base import NativePhase, NativeState
+from agent.engines.kubernetes import KubernetesEngine, names
+from agent.engines.kubernetes.api import Api
+from agent.quantities import parse_quantity
+from tests.kubernetes.conftest import MakeEngine, MakeSite
+from tests.kubernetes.test_engine import finished, task_of, wait
+from tests.support.admins import RunningAdmin
+from tests.support.agent_processes import admin_of_agents
+from tests.support.kubernetes import NODE, KubernetesCluster
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+_NODE = f"/api/v1/nodes/{NODE}"
+_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+def is_running(state: NativeState) -> bool:
+    return state.phase is NativePhase.RUNNING
+
+
+def pods_in(api: Api, namespace: str) -> list[dict[str, Any]]:
+    pods: list[dict[str, Any]] = api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    return pods
+
+
+def test_a_job_whose_pod_is_evicted_says_so(make_engine: MakeEngine, api: Api, namespace: str) -> None:
+    engine = make_engine()
+    handle = engine.submit(task_of(engine, "sleep 600"))
+    wait(engine, handle, is_running)
+    (pod,) = pods_in(api, namespace)
+    name = pod["metadata"]["name"]
+    api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", {"metadata": {"name": name}})
+    state = finished(engine, handle)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "EVICTED"), state
+    assert state.message.startswith("It was evicted from its node.")
+    assert pods_in(api, namespace) == []  # it is not started again
+
+
+@pytest.fixture
+def priority_class(api: Api) -> Iterator[str]:
+    name = f"gold-{secrets.token_hex(4)}"
+    api.create(_CLASSES, {"metadata": {"name": name}, "value": 1000})
+    yield name
+    api.delete(f"{_CLASSES}/{name}")
+
+
+def test_a_job_of_a_queue_with_a_priority_class_preempts_another(
+    make_engine: MakeEngine, api: Api, namespace: str, priority_class: str
+) -> None:
+    engine = make_engine(queues={"gold": {"priorityClass": priority_class}, "plain": {}})
+    free = parse_quantity(engine.capacity()[1]["cpu"])
+
+    def requesting(share: float) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": f"{int(free * 1000 * share)}m"}}}
+
+    plain = engine.submit(task_of(engine, "sleep 600", job=requesting(0.9), queue="plain"))
+    wait(engine, plain, is_running)
+    gold = engine.submit(task_of(engine, "sleep 600", job=requesting(0.5), queue="gold"))
+    state = finished(engine, plain)
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "PREEMPTED"), state
+    assert state.message.startswith("Kubernetes ended it in favour of another pod.")
+    wait(engine, gold, is_running)
+    (pod,) = pods_in(api, namespace)
+    assert pod["spec"]["priorityClassName"] == priority_class
+    engine.cancel(gold)
+    assert finished(engine, gold).phase is NativePhase.ABORTED
+
+
+@pytest.fixture
+def spot_node(cluster: KubernetesCluster, api: Api) -> Iterator[None]:
+    """The node takes only what tolerates that it may go away."""
+    assert not api.get(_NODE)["spec"].get("taints")
+    api.patch(_NODE, {"spec": {"taints": [{"key": "spot", "value": "yes", "effect": "NoSchedule"}]}})
+    yield
+    api.patch(_NODE, {"spec": {"taints": None}})
+
+
+@pytest.mark.usefixtures("spot_node")
+def test_only_interruptible_jobs_go_to_nodes_that_may_go_away(make_engine: MakeEngine) -> None:
+    toleration = {"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+    engine: KubernetesEngine = make_engine(interruptible={"tolerations": [toleration]})
+    lasting = engine.submit(task_of(engine, "true"))
+    interruptible = engine.submit(task_of(engine, "true", config={"interruptible": True}))
+    assert finished(engine, interruptible).phase is NativePhase.SUCCEEDED
+    state = wait(engine, lasting, lambda state: "taint" in state.message)
+    assert state.phase is NativePhase.QUEUED
+    engine.cancel(lasting)
+    assert finished(engine, lasting).phase is NativePhase.ABORTED
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
+    with admin_of_agents(tmp_path_factory.mktemp("admin")) as admin:
+        yield admin
+
+
+def test_an_execution_with_the_longest_name_has_a_job_of_a_name_that_kubernetes_takes(
+    admin: RunningAdmin, make_site: MakeSite, api: Api
+) -> None:
+    site = make_site(admin)
+    site.start()
+    name = f"a{'-long-name' * 10}"[:63]
+    site.create(name, "sh", "-c", "echo $RAINBOW_TASK", resources={"tasks": 3, "requests": {"cpu": "1m"}})
+    assert site.ended(name)["closure"]["phase"] == "SUCCEEDED", site.log
+    assert sorted(site.printed(name)["data"].split()) == ["0", "1", "2"]
+    key, namespace = site.key(name), str(site.engine_options["namespace"])
+    assert len(key) <= 63
+    assert api.get(names.jobs_path(namespace, key))["spec"]["completionMode"] == "Indexed"
+    assert {pod["metadata"]["labels"][names.KEY] for pod in pods_in(api, namespace)} == {key}
