@@ -15,6 +15,7 @@ _HEAD = "Host: localhost\r\nAccept-Encoding: gzip\r\n"
 _MOST_LINE = 1 << 20
 #: Pages that are opened at once.
 _AT_ONCE = 4
+_MOST_SECONDS = 300
 
 
 class LivePages:
@@ -34,7 +35,9 @@ def open_pages(port: int, addresses: Sequence[str]) -> Iterator[LivePages]:
 
     async def keep_open() -> None:
         few = asyncio.Semaphore(_AT_ONCE)
-        await asyncio.gather(*(_keep(port, address, pages, all_live, len(addresses), few) for address in addresses))
+        async with asyncio.TaskGroup() as group:
+            for address in addresses:
+                group.create_task(_keep(port, address, pages, all_live, len(addresses), few))
 
     task = loop.create_task(keep_open())
 
@@ -50,12 +53,13 @@ def open_pages(port: int, addresses: Sequence[str]) -> Iterator[LivePages]:
     thread = threading.Thread(target=run, name="live pages")
     thread.start()
     try:
-        all_live.wait(120)
+        all_live.wait(_MOST_SECONDS)
         if pages.live < len(addresses):
             raise RuntimeError(f"only {pages.live} of {len(addresses)} pages became live")
         yield pages
     finally:
-        loop.call_soon_threadsafe(task.cancel)
+        if thread.is_alive():
+            loop.call_soon_threadsafe(task.cancel)
         thread.join()
 
 
