@@ -170,7 +170,7 @@ def test_cookies_are_sent_over_tls_alone_and_hold_no_headers(api: FlaskClient) -
     tls = {"base_url": "https://localhost", "headers": {"Origin": "https://localhost"}}
     token = re.search(r'name="form_token" value="([^"]+)"', api.get(_CANCEL, base_url="https://localhost").text)
     assert token is not None
-    ended = api.post(_CANCEL, data={"form_token": token[1], "confirmation": "kept"}, **tls)  # type: ignore[arg-type]
+    ended = api.post(_CANCEL, data={"form_token": token[1], "confirmation": "kept"}, **tls)
     [notice] = [line for line in ended.headers.getlist("Set-Cookie") if line.startswith("rainbow-notice=")]
     assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/console"} <= set(notice.split("; "))
 
