@@ -75,7 +75,9 @@ def count_page(
     demands = [f"demand_{resource}" for resource in SUMMED]
     times = ("created_at", "not_before", "last_failure", "started_at", "finished_at")
     names = ("id", "phase", *times, *demands, *columns, *path.fields, *check.columns())
-    columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
+    # Worked out here, once for each: SQLite does it again wherever it is used further out.
+    seconds = seconds_waited(executions, now).label("seconds_waited")
+    columns_examined = [*(executions.c[name] for name in dict.fromkeys(names)), seconds]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
     values = [derived_by[name].key(examined) if name in derived_by else _text_of(examined, name) for name in by]
     value_names = [f"value_{index}" for index in range(len(by))]
@@ -86,8 +88,8 @@ def count_page(
         select(
             *(value.label(name) for value, name in zip(values, value_names, strict=True)),
             next_attempt.label("next_attempt"),
-            case((is_waiting, seconds_waited(examined, now))).label("waited"),
-            case((examined.c.started_at.is_not(None), seconds_waited(examined, now))).label("waited_to_start"),
+            case((is_waiting, examined.c.seconds_waited)).label("waited"),
+            case((examined.c.started_at.is_not(None), examined.c.seconds_waited)).label("waited_to_start"),
             *(examined.c[name] for name in demands),
             *check.keys(examined),
         )
@@ -100,7 +102,7 @@ def count_page(
     sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
     waited = rows.c.waited_to_start
     totals = (func.count(waited), func.coalesce(func.sum(waited), 0.0), func.coalesce(func.max(waited), 0.0))
-    aggregates = (func.count(), func.min(rows.c.next_attempt), *totals, *sums)
+    aggregates = (func.count(), func.min(rows.c.next_attempt), func.count(rows.c.waited), *totals, *sums)
     grouped = [rows.c[name] for name in value_names]
     query = select(*grouped, *aggregates, *keys).group_by(*grouped, *keys)
     counted = check.fitting(connection, connection.execute(query).all())
@@ -114,8 +116,10 @@ def count_page(
         return tuple(str(read[index][row[index]]) if index in read else row[index] for index in range(len(by)))
 
     groups = []
+    waiting = 0
     for row in counted:
-        count, not_before, started, waited_to_start, longest, *requested = row[len(by) : len(by) + len(aggregates)]
+        count, not_before, waiting_here, started, waited_to_start, longest, *requested = row[len(by) : len(by) + len(aggregates)]
+        waiting += waiting_here
         groups.append(
             Group(
                 values=values_of(row),
@@ -127,10 +131,11 @@ def count_page(
                 longest_waited=longest,
             )
         )
-    query = select(*grouped, rows.c.waited, *keys).where(rows.c.waited.is_not(None))
     waits: dict[tuple[str, ...], list[float]] = {}
-    for row in check.fitting(connection, connection.execute(query).all()):
-        waits.setdefault(values_of(row), []).append(row.waited)
+    if waiting:  # medians need every one of them, which takes as long again
+        query = select(*grouped, rows.c.waited, *keys).where(rows.c.waited.is_not(None))
+        for row in check.fitting(connection, connection.execute(query).all()):
+            waits.setdefault(values_of(row), []).append(row.waited)
     merged = [replace(group, waits=sorted(waits.get(group.values, ()))) for group in _merged(groups)]
     return CountPage(groups=merged, last=walk.end(after, limits.counted))
 

@@ -182,6 +182,15 @@ class _Microseconds(_PerDatabase[int]):
     postgresql = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
 
 
+class _NotNegative(_PerDatabase[float]):
+    """A number, or 0 where it is less; NULL for NULL. It is written once for SQLite, which would work it out twice."""
+
+    type = Float()
+    inherit_cache = True
+    sqlite = "max({}, 0.0)"
+    postgresql = "CASE WHEN {0} < 0 THEN 0 ELSE {0} END"
+
+
 class _Entries(_PerDatabase[str]):
     """The entries of a JSON list, as rows of one column, `value`."""
 
@@ -315,9 +324,7 @@ def seconds_waited(table: FromClause, now: datetime) -> AnyColumn:
     until_now = literal((now - _EPOCH) // _MICROSECOND, BigInteger)
     end = func.coalesce(_Microseconds(table.c.started_at), _Microseconds(table.c.finished_at), until_now)
     microseconds: AnyColumn = end - begin
-    return case(
-        (microseconds > 0, cast(microseconds, Float) / literal(1e6, Float)), (microseconds <= 0, literal(0.0, Float))
-    )
+    return _NotNegative(cast(microseconds, Float) / literal(1e6, Float))
 
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
