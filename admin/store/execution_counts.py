@@ -118,7 +118,9 @@ def count_page(
     groups = []
     waiting = 0
     for row in counted:
-        count, not_before, waiting_here, started, waited_to_start, longest, *requested = row[len(by) : len(by) + len(aggregates)]
+        count, not_before, waiting_here, started, waited_to_start, longest, *requested = row[
+            len(by) : len(by) + len(aggregates)
+        ]
         waiting += waiting_here
         groups.append(
             Group(

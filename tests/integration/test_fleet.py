@@ -343,7 +343,7 @@ def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskCl
         f"no member takes work now, so that what is placed by it waits: fir (draining: event {event['event']}, "
         in (one["summary"])
     )
-    assert one["summary"].endswith("'new disks') does not.")
+    assert one["summary"].endswith("'new disks') takes no work.")
     metrics = api.get("/metrics").get_data(as_text=True)
     assert 'rainbow_cluster_free{cluster="fir",resource="cpu"} 0.0' in metrics
 

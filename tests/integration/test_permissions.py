@@ -110,6 +110,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "list_grants": (OWN, WHERE),
     "get_access": (OWN, WHERE),
     "get_held_access": (OWN, f"user=ada&{WHERE}"),
+    "list_scopes": (ANYWHERE, ""),
     "list_all_definitions": (OTHER, ""),
     "explain_access": (OWN, f"user=ada&permission=logs.read&{WHERE}"),
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami", "list_all_user_tokens"), (OTHER, "")),

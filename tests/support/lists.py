@@ -5,7 +5,7 @@ from __future__ import annotations
 from scripts.ctl_reference import commands
 
 #: Commands of `get` that are no list, with the reason.
-NO_LISTS = {"get clock": "the admin has one clock"}
+NO_LISTS = {"get clock": "the admin has one clock", "get health": "the admin has one"}
 #: Lists under other verbs.
 OTHER_LISTS = ("history", "config get-contexts")
 

@@ -45,6 +45,7 @@ _IGNORED_BY: Mapping[str, tuple[_Ignored, ...]] = {
     ),
     "slurm": (_PLUGINS, *_KUBERNETES),
     "kubernetes": (_PLUGINS,),
+    "flux": (_PLUGINS, *_KUBERNETES),
 }
 
 

@@ -26,7 +26,7 @@ PASSED_ON = "Passed to agents; no engine of Rainbow reads it."
 #: What is said of fields that jobs of Kubernetes have, and those of other engines do not.
 KUBERNETES_ONLY = "Of Rainbow's engines, Kubernetes alone reads it."
 #: The engines of Rainbow, by the names that agents report; any other is somebody's own.
-ENGINES = frozenset({"local", "slurm", "kubernetes"})
+ENGINES = frozenset({"local", "slurm", "kubernetes", "flux"})
 
 _SHORT = Text(max_length=255)
 LINES = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384)

@@ -23,7 +23,7 @@ TASK_FIELDS = {
 #: What of a lease has settings that agents may use.
 LEASE_FIELDS = {"plugins": "PLUGIN_OVERRIDE.overrides"}
 #: What of a lease is not of settings, or has taken effect before agents get it.
-OTHER_LEASE_FIELDS = {"quality_of_service", "inputs", "attributes"}
+OTHER_LEASE_FIELDS = {"quality_of_service", "inputs"}
 
 
 def words_of(paths: list[Path]) -> tuple[set[str], set[str]]:
@@ -76,7 +76,7 @@ def test_the_agent_hands_nothing_else_of_a_lease_to_its_engine() -> None:
 
 def test_a_new_part_of_a_task_is_looked_at_here() -> None:
     assert {field.name for field in fields(Task)} - TASK_FIELDS.keys() == {
-        *("key", "job", "directory", "environment", "time_limit_seconds", "lease_seconds", "config"),
+        *("key", "job", "directory", "environment", "time_limit_seconds", "lease_seconds", "config", "priority"),
     }
 
 

@@ -62,7 +62,10 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("delete execution p/d/x --selector phase=QUEUED", "keep one of the two"),
         ("delete execution --selector phase=QUEUED", "In which project?"),
         ("delete execution --filter.fieldSelector phase=QUEUED", "In which project?"),
-        ("get execution --by colour", "aborted-by, origin, origin-scope, limit-scope, queue, day or labels.KEY"),
+        (
+            "get execution --by colour",
+            "aborted-by, origin, origin-scope, limit-scope, queue, on-lost, image, day or labels.KEY",
+        ),
         ("get execution --by limits-scope", "Did you mean limit-scope"),
         ("delete execution p/d/x -A", "--allProjects goes with --filter.fieldSelector"),
         ("wait execution p/d/x --for=done", "--for must be phase=PHASE"),
