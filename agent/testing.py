@@ -461,9 +461,9 @@ class _Check:
         engine = cast(OrphanEngine, self.restarted)
         handle = self._submit("orphan", "echo", "hello")
         self._wait(handle, lambda state: state.phase.finished)
-        found = {orphan.handle.key: orphan for orphan in engine.orphans(())}.get(handle.key)
-        assert found is not None, f"orphans() leaves out {handle.key}"
-        told = (dict(found.id), found.attempt, found.handle)
+        adopted = {orphan.handle.key: orphan for orphan in engine.orphans(())}.get(handle.key)
+        assert adopted is not None, f"orphans() leaves out {handle.key}"
+        told = (dict(adopted.id), adopted.attempt, adopted.handle)
         assert told == (_EXECUTION, 1, handle), f"orphans() tells {told} of a job of {_EXECUTION}"
         known = [orphan.handle.key for orphan in engine.orphans([handle.key])]
         assert handle.key not in known, "orphans() has a job whose key is known"

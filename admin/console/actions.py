@@ -213,11 +213,11 @@ def _fields(execution: Mapping[str, Any]) -> list[Field]:
 def _declared_inputs(execution: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The types of its inputs by name, and the inputs that its launch plan fixes."""
     if plan := execution.get("launch_plan"):
-        found = ask_if_allowed("get_launch_plan", path=plan)
-        return (found or {}).get("expected_inputs") or {}, ((found or {}).get("spec") or {}).get("fixed_inputs") or {}
-    if workflow := execution.get("workflow"):
-        found = ask_if_allowed("get_workflow", path=workflow)
-        return ((found or {}).get("spec") or {}).get("inputs") or {}, {}
+        launch_plan = ask_if_allowed("get_launch_plan", path=plan) or {}
+        return launch_plan.get("expected_inputs") or {}, (launch_plan.get("spec") or {}).get("fixed_inputs") or {}
+    if key := execution.get("workflow"):
+        workflow = ask_if_allowed("get_workflow", path=key) or {}
+        return (workflow.get("spec") or {}).get("inputs") or {}, {}
     return {}, {}
 
 

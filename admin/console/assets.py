@@ -58,11 +58,11 @@ def asset(name: str) -> str:
 @pages.add("GET", "/static/<version>/<name>", permission=OPEN)
 def get_asset(version: str, name: str) -> Response:
     """A static file."""
-    found = _assets().get(name)
-    if found is None or version != _version():
+    file = _assets().get(name)
+    if file is None or version != _version():
         raise PathNotFound("No such file. Load the page again: the admin may have been upgraded.")
     is_compressed = takes_gzip()
-    response = Response(found.compressed if is_compressed else found.content, mimetype=found.type)
+    response = Response(file.compressed if is_compressed else file.content, mimetype=file.type)
     if is_compressed:
         response.headers["Content-Encoding"] = "gzip"
     response.headers["Cache-Control"] = _FOREVER

@@ -71,8 +71,8 @@ def _description(name: str, search: str) -> dict[str, Any] | None:
         answer = ask("get_description_tree", path={"name": name})
     except NotFound:
         return None
-    found = search_tree(answer["tree"], search) if "tree" in answer else None
-    return {**answer, "found": found}
+    matching = search_tree(answer["tree"], search) if "tree" in answer else None
+    return {**answer, "matching": matching}
 
 
 def _is_about(warning: Mapping[str, Any], name: str) -> bool:

@@ -74,17 +74,17 @@ class _Place:
 
     def write(self, change: Mapping[str, Any], version: int, message: str = "", *, dry_run: bool = False) -> Any:
         """Make a change, of whose row the version is known, or say what it would do."""
-        said = {"message": message} if message else {}
+        reason = {"message": message} if message else {}
         expected = version or None
         if "payload" in change:
             attributes = {"matching_attributes": {self.kind["payload_key"]: change["payload"]}}
-            body = {"attributes": attributes, **said}
+            body = {"attributes": attributes, **reason}
             return ask(
                 f"put_{self._noun}", {"dry_run": dry_run}, body, path=self.keys, version=expected, is_new=not version
             )
         query = {"resource_type": self.kind["name"], "dry_run": dry_run}
         return ask(
-            f"patch_{self._noun}", query, {**change, **said}, path=self.keys, version=expected, is_new=not version
+            f"patch_{self._noun}", query, {**change, **reason}, path=self.keys, version=expected, is_new=not version
         )
 
     def delete(self, version: int | None, message: str = "", *, dry_run: bool = False) -> Any:

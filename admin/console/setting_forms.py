@@ -280,8 +280,8 @@ def with_problems(fields: Iterable[FormField], details: Iterable[Mapping[str, An
         is_own = not entry.is_new or entry.key or entry.text
         return [
             reason
-            for name, found in reasons.items()
-            for reason in found
+            for name, of_field in reasons.items()
+            for reason in of_field
             if is_own and (name == path or name.startswith(f"{path}."))
         ]
 

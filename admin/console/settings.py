@@ -46,8 +46,8 @@ def kind_called(name: str) -> dict[str, Any]:
     words = {word: kind for kind in kinds for word in (kind["name"], kind["noun"], str(kind["number"]))}
     if name not in words:
         ask("get_effective_attributes", {"resource_type": name})  # which says that there is none, and the closest
-    found: dict[str, Any] = words[name]
-    return found
+    described: dict[str, Any] = words[name]
+    return described
 
 
 @pages.add("GET", "/settings", permission="attributes.read", shows_some=True)

@@ -21,12 +21,12 @@ class Tried(NamedTuple):
 
     def problems(self, fields: Iterable[str]) -> dict[str, str]:
         """The problems by the fields of a form, which have the names that REST has for them."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for detail in self.error.details if self.error else ():
             field = longest_prefix(str(detail.get("field") or ""), fields)
             if field is not None:
-                found[field] = f"{found[field]} {detail['reason']}" if field in found else str(detail["reason"])
-        return found
+                reasons[field] = f"{reasons[field]} {detail['reason']}" if field in reasons else str(detail["reason"])
+        return reasons
 
 
 def tried(question: Callable[..., Any], *arguments: Any, **named: Any) -> Tried:

@@ -123,7 +123,7 @@ def list_namespaces(
 def _state(
     rendering: Rendering, clusters: Sequence[str], reports: Mapping[tuple[str, str], NamespaceReport]
 ) -> NamespaceState:
-    found = [(name, reports.get((name, rendering.namespace))) for name in clusters]
+    reported = [(name, reports.get((name, rendering.namespace))) for name in clusters]
     return NamespaceState(
         scope=rendering.scope,
         namespace=rendering.namespace,
@@ -132,7 +132,7 @@ def _state(
             ClusterNamespace(
                 cluster=name, report=report, is_current=report is not None and report.digest == rendering.digest
             )
-            for name, report in found
+            for name, report in reported
         ),
     )
 
