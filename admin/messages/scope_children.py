@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import fields, validate
+from marshmallow import fields
 from msgspec import Meta
 
 from admin.messages.pages import token_of
-from admin.messages.requests import PageQuery, ScopeQuery
+from admin.messages.requests import NAME, PageQuery, ScopeQuery
 from admin.messages.shared import LEVELS, ScopeAnswer, SeenAnswer, one_of
 from admin.services.scope_children import ScopeChild, ScopeChildren
 
 
 class ScopesQuery(ScopeQuery, PageQuery):
     search = fields.String(
-        load_default="",
-        validate=validate.Length(max=255),
-        metadata={"description": "Only names that contain this text."},
+        load_default="", validate=NAME, metadata={"description": "Only names that contain this text."}
     )
 
 

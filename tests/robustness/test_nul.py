@@ -57,6 +57,14 @@ SYNC = {
     "events": [{**EVENT, "outputs": [OUTPUT], "at": "x", "started_at": "x"}],
     "logs": [{**HELD, "stream": "stdout", "offset": 0, "data": "text"}],
 }
+NAMESPACE_REPORT = {
+    "namespace": "n",
+    "project": PROJECT,
+    "domain": DOMAIN,
+    "digest": "d",
+    "exists": True,
+    "objects": [{"object": "Secret/s", "state": "failed", "message": "m"}],
+}
 #: A body that each operation takes, by the name of its definition.
 VERTEX = {"metadata": {"type": "node", "name": "n1", "unit": "", "colour": "red"}}
 GRAPH = {"nodes": {"a": VERTEX, "b": {"metadata": {"type": "core"}}}, "edges": [{"source": "a", "target": "b"}]}
@@ -66,6 +74,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "DescriptionBody": {"graph": GRAPH, "subsystems": {"io": {"graph": {"nodes": {"x": VERTEX}}}}, **AUTHOR},
     "DescriptionPatchBody": {"graph": GRAPH, "subsystems": {"io": {"graph": {"nodes": {"x": VERTEX}}}}, **AUTHOR},
     "SyncBody": SYNC,
+    "NamespacesBody": {"digest": "d", "known": {"n": "d"}, "reports": [NAMESPACE_REPORT]},
     "PutBody": {"attributes": {"matching_attributes": LABEL}, **AUTHOR},
     "PatchBody": {"set": {"value": "mycluster"}, **AUTHOR},
     "DeleteBody": {"resource_type": "3", **AUTHOR},
