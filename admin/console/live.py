@@ -18,6 +18,7 @@ from admin.console.pages import Page, Pages
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid
 from admin.gate import Caller
+from admin.metrics import count_refused_stream
 from admin.services.context import Context
 from admin.services.live_streams import MAY_STAY_OPEN, OPENED, POLL_SECONDS, Sink, Stream, message
 from admin.services.visibility import access_of
@@ -46,10 +47,11 @@ def get_events() -> Response:
         admit = partial(_admit, environ[READMIT], admin, page, path, asked)
 
         def opened(sink: Sink) -> None:
-            admin.live_streams.open(Stream(subject=subject, version=seen, admit=admit, sink=sink))
+            admin.live_streams.open(Stream(page=page.path, subject=subject, version=seen, admit=admit, sink=sink))
 
         environ[OPENED] = opened
     else:  # one look, for a page that comes back for the next
+        count_refused_stream(page.path)
         response.set_data(message("full", admin.live_streams.version(subject), POLL_SECONDS))
         response.headers["Retry-After"] = str(POLL_SECONDS)
     return response
