@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from html import unescape
 
 import pytest
-from flask.testing import FlaskClient
 
 from admin.core.settings.scopes import Scope
 from tests.integration.test_console import signed_in
 from tests.integration.test_console_rights import HARMLESS, ROLES, World
 from tests.integration.test_users import made_user
 from tests.support.apps import opened_app
+from tests.support.console_walks import walked
 from tests.support.placing import PROJECT
 
 
@@ -24,31 +23,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for role in ROLES:
             world.prepare(role)
         yield world
-
-
-def links(page: str) -> set[str]:
-    """Where a page leads within the console."""
-    return {unescape(address) for address in re.findall(r'href="(/console/[^"#]*)', page) if "/static/" not in address}
-
-
-def walked(browser: FlaskClient) -> dict[str, str]:
-    """Every page that links lead to, each path with one query; each of them must be shown."""
-    waiting, seen, texts, refused = [("/console/", "")], {"/console/"}, {}, []
-    while waiting:
-        address, page = waiting.pop(0)
-        answer = browser.get(address)
-        is_explained = address.endswith("/roll-back") and answer.status_code == 409  # a later revision stands above it
-        if answer.status_code != 200 and not is_explained:
-            refused.append(f"{page} leads to {address}, which is answered {answer.status_code}")
-        if answer.mimetype != "text/html":
-            continue
-        texts[address] = answer.text
-        for link in sorted(links(answer.text)):
-            if link.partition("?")[0] not in seen:
-                seen.add(link.partition("?")[0])
-                waiting.append((link, address))
-    assert refused == [], "\n".join(refused)
-    return texts
 
 
 @pytest.mark.parametrize("role", [*ROLES, "admin"])

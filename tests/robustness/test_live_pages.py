@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import requests
 from playwright.sync_api import Browser, Page
 
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.browsers import chromium, running_browser, visiting
+from tests.support.browsers import visiting
 from tests.support.placing import DOMAIN, JOB, PROJECT
 from tests.support.waiting import wait_until
 
@@ -22,15 +21,6 @@ _HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A real browser."""
-    if chromium() is None:
-        pytest.skip("Chromium is not installed: tests/install-servers gets it as root")
-    with running_browser() as running:
-        yield running
 
 
 def create(url: str, name: str) -> None:
