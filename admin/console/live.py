@@ -18,9 +18,8 @@ from admin.console.pages import Page, Pages
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid
 from admin.gate import Caller
-from admin.metrics import count_refused_stream
 from admin.services.context import Context
-from admin.services.live_streams import MAY_STAY_OPEN, OPENED, POLL_SECONDS, Sink, Stream, message
+from admin.services.live_streams import MAY_STAY_OPEN, OPENED, POLL_SECONDS, Sink, Stream
 from admin.services.visibility import access_of
 
 pages = Pages("live")
@@ -51,8 +50,7 @@ def get_events() -> Response:
 
         environ[OPENED] = opened
     else:  # one look, for a page that comes back for the next
-        count_refused_stream(page.path)
-        response.set_data(message("full", admin.live_streams.version(subject), POLL_SECONDS))
+        response.set_data(admin.live_streams.refusal(page.path, subject))
         response.headers["Retry-After"] = str(POLL_SECONDS)
     return response
 

@@ -103,6 +103,11 @@ class LiveStreams:
         with self._database.reading() as connection:
             return versions(connection, [subject])[subject]
 
+    def refusal(self, page: str, subject: Subject) -> str:
+        """What a page is sent for which there is no place: what it shows now, and when to come back."""
+        metrics.count_refused_stream(page)
+        return message("full", self.version(subject), POLL_SECONDS)
+
     @property
     def has_room(self) -> bool:
         """Whether another stream may be opened."""
