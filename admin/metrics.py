@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest, values
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -111,6 +111,10 @@ bid_late_seconds_total = Counter(
     "rainbow_bid_late_seconds_total", "How much later than promised by bids work has started.", ["cluster"]
 )
 limited_total = Counter("rainbow_limited_total", "Requests refused with 429, and by which limit.", ["limit"])
+live_streams = Gauge("rainbow_live_streams", "Pages of the console that are kept up to date right now.", ["page"])
+refused_streams_total = Counter(
+    "rainbow_live_streams_refused_total", "Times that a page got no place and was told to come back.", ["page"]
+)
 
 token_grants_total = Counter("rainbow_token_grants_total", "Claims on a token pool that were granted.", ["pool"])
 token_refusals_total = Counter(
@@ -212,6 +216,16 @@ def count_unaudited(place: str, count: int) -> None:
 def count_limited(limit: str) -> None:
     """Count a request that was one too many."""
     limited_total.labels(limit).inc()
+
+
+def count_stream(page: str, change: int) -> None:
+    """Count a page that began to be kept up to date, or ended."""
+    live_streams.labels(page).inc(change)
+
+
+def count_refused_stream(page: str) -> None:
+    """Count a page for which there was no place."""
+    refused_streams_total.labels(page).inc()
 
 
 def count_judgement_pause(reason: str) -> None:
@@ -385,6 +399,7 @@ class _SharedValue:
         labels: Sequence[str],
         label_values: Sequence[str],
         help_text: str,
+        **_: object,
     ) -> None:
         self._lock = threading.Lock()
         self._segment = segment

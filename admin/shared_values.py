@@ -56,6 +56,9 @@ class Segment:
             os.pwrite(file, _USED.pack(_USED.size).ljust(_BLOCK, b"\0"), 0)
         self._memory = mmap.mmap(file, os.fstat(file).st_size)
         self._offsets = {key: offset for key, offset, _ in _entries(self._memory[:])}
+        for key, offset in self._offsets.items():
+            if key.type == "gauge":  # what the process before had went with it
+                self.write(offset, 0.0)
 
     def offset(self, key: Key) -> int | None:
         """Where a value is; None where there is no room for it."""

@@ -23,7 +23,7 @@ _MARK = "<!-- written by: python -m scripts.ctl_reference -->"
 
 #: The modules below `ctl.commands` whose commands each page has.
 PAGES = {
-    "settings": ("attributes", "explain", "compare", "where_used", "kinds", "warnings", "cluster_resources"),
+    "settings": ("attributes", "explain", "scopes", "compare", "where_used", "kinds", "warnings", "cluster_resources"),
     "changes": ("changes",),
     "projects": ("projects", "domains"),
     "executions": ("executions",),

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -27,6 +27,9 @@ from tests.support.postgresql import binaries, running_postgresql
 from tests.support.programs import kept_warm
 from tests.support.redis import RunningRedis, redis_server, running_redis
 from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 use_memory_for_files()
 gc.disable()  # until everything is loaded: none of it is garbage
@@ -120,6 +123,17 @@ def slurm_clusters() -> Iterator[tuple[SlurmCluster, SlurmCluster]]:
         pytest.skip(f"Slurm is not installed: there is no {', '.join(missing_programs())}")
     with running_slurm("red") as red, running_slurm("blue") as blue:
         yield red, blue
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser."""
+    from tests.support.browsers import chromium, running_browser  # which few tests need
+
+    if chromium() is None:
+        pytest.skip("Chromium is not installed: tests/install-servers gets it as root")
+    with running_browser() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from admin.api.current import context
 from admin.api.definition_writes import DefinitionWrites
@@ -54,12 +55,12 @@ def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
     return GroupAnswer.from_view(fleet.get_group(context(), kind, name))
 
 
-def _list(kind: FleetKind, query: Fields) -> Sequence[ClusterAnswer | GroupAnswer]:
+def _list(kind: FleetKind, query: Fields, after: str, most: int) -> Sequence[ClusterAnswer | GroupAnswer]:
+    paging: Any = {"unused": query["unused"], "after": after, "most": most}
     if kind is FleetKind.CLUSTER:
-        pool, label = query.get("pool"), query.get("label")
-        views = fleet.list_clusters(context(), pool=pool, label=label, unused=query["unused"])
+        views = fleet.list_clusters(context(), pool=query.get("pool"), label=query.get("label"), **paging)
         return [ClusterAnswer.from_view(view) for view in views]
-    return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind, unused=query["unused"])]
+    return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind, **paging)]
 
 
 def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer]) -> None:
@@ -77,8 +78,8 @@ def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer])
         permission="fleet.read",
     )
     def list_all(query: Fields) -> Answer:
-        after = key_of(query.get("token"), 1)
-        remaining = [item for item in _list(kind, query) if after is None or item.name > after[0]]
+        [after] = key_of(query.get("token"), 1) or ("",)
+        remaining = _list(kind, query, after, query["limit"] + 1)
         page = remaining[: query["limit"]]
         token = token_of((page[-1].name,)) if len(remaining) > len(page) else None
         return list_answer(**{nouns: page, "token": token})

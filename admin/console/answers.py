@@ -13,8 +13,10 @@ from flask import current_app, g, request
 from admin.api import operations
 from admin.api.operations import Operation
 from admin.core.problems import invalid
-from admin.errors import PermissionDenied
+from admin.errors import PermissionDenied, RainbowError
 from admin.gate import PARAMETER
+from admin.messages.errors import ErrorAnswer
+from admin.messages.shared import encode
 
 #: Where the app keeps the operations of REST by their ids.
 OPERATIONS = "rainbow-operations"
@@ -61,6 +63,11 @@ def ask_if_allowed(
         return ask(id, query, path=path)
     except PermissionDenied:
         return None
+
+
+def error_answer(error: RainbowError, request_id: str = "") -> Any:
+    """The JSON by which REST answers an error."""
+    return msgspec.json.decode(encode(ErrorAnswer.from_error(error, request_id)))
 
 
 def asked_query(*names: str) -> dict[str, str]:

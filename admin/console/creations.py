@@ -73,7 +73,12 @@ def choose_launch_plan() -> str:
     return render(
         "create/launch_plans.html",
         title="Create from a launch plan",
-        commands=[["get", "launchplan", "-p", query.get("project", "PROJECT"), "-d", query.get("domain", "DOMAIN")]],
+        commands=[
+            [
+                *("get", "launchplan", "-p", query.get("project", "PROJECT"), "-d", query.get("domain", "DOMAIN")),
+                *(["--search", query["search"]] if "search" in query else []),
+            ]
+        ],
         query=query,
         listed=listed,
         **_suggestions(),

@@ -31,14 +31,13 @@ from admin.console import (
     users,
     what_if,
 )
-from admin.console.answers import OPERATIONS
+from admin.console.answers import OPERATIONS, error_answer
 from admin.console.forms import SESSION_COOKIE
 from admin.console.pages import PREFIX, Page
 from admin.console.responses import finish
 from admin.console.signing_in import GATE
 from admin.core.permissions import PERMISSIONS
 from admin.errors import RainbowError, Unauthenticated
-from admin.messages.errors import ErrorAnswer
 
 #: Each noun's pages.
 _PAGES = (
@@ -103,7 +102,7 @@ class Console:
         if isinstance(error, Unauthenticated) and is_page and self._app.extensions[GATE].takes_tokens:
             asked = quote(request.path) + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
             return _redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None))
-        answered = ErrorAnswer.from_error(error, request_id)
+        answered = error_answer(error, request_id)
         page = render_template("error.html", title=_TITLES.get(error.status, "Error"), error=answered)
         response = Response(page, status=error.status, mimetype="text/html")
         if error.retry_after is not None:

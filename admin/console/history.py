@@ -7,16 +7,18 @@ from typing import Any
 
 from flask import Response
 
+from admin.api.current import access, context
 from admin.api.failures import translate
-from admin.console.answers import ask, asked_query
-from admin.console.filters import page
+from admin.console.answers import ask, ask_if_allowed, asked_query, error_answer
+from admin.console.filters import may, page, scope_keys
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.settings import asked_scope, scope_options, scope_text
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import Invalid, invalid
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.errors import RainbowError
-from admin.messages.errors import ErrorAnswer
+from admin.messages.pages import number_token
+from admin.services.changeable.registry import permission_to_write
 from admin.services.timeline import SOURCES
 
 pages = Pages("history")
@@ -91,12 +93,25 @@ def show_revision(number: str) -> str:
     """One revision, with what it changed."""
     query = asked_query("start")
     revision = ask("get_revision", path={"number": number})
+    earlier = ask_if_allowed("list_revisions", {"token": number_token(revision["number"]), "limit": 1})
     return render(
         "history/one.html",
         title=f"Revision {revision['number']}",
         commands=[["history", number]],
         revision=revision,
+        older=[entry["number"] for entry in earlier["revisions"]] if earlier else [],
+        may_restore=_may_restore(revision),
         part=_part(revision["changes"], query),
+    )
+
+
+def _may_restore(revision: Mapping[str, Any]) -> bool:
+    """Whether the caller may write each row that a revision changed, as rolling it back needs."""
+    if not access().is_restricted:
+        return True
+    rows = {(change["resource_type"], *scope_keys(change).items()) for change in revision["changes"]}
+    return len(revision["changes"]) == revision["change_count"] and all(
+        may(permission_to_write(context(), kind), **dict(keys)) for kind, *keys in rows
     )
 
 
@@ -138,7 +153,7 @@ def preview_rollback(number: str) -> Shown:
         scope=scope_text(keys) if keys else None,
         target=query,
         plan=plan,
-        error=None if error is None else ErrorAnswer.from_error(error, ""),
+        error=None if error is None else error_answer(error),
     )
     return shown if error is None else Response(shown, status=error.status, mimetype="text/html")
 

@@ -19,7 +19,7 @@ from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid
 from admin.gate import Caller
 from admin.services.context import Context
-from admin.services.live_streams import MAY_STAY_OPEN, OPENED, POLL_SECONDS, Sink, Stream, message
+from admin.services.live_streams import MAY_STAY_OPEN, OPENED, POLL_SECONDS, Sink, Stream
 from admin.services.visibility import access_of
 
 pages = Pages("live")
@@ -46,11 +46,11 @@ def get_events() -> Response:
         admit = partial(_admit, environ[READMIT], admin, page, path, asked)
 
         def opened(sink: Sink) -> None:
-            admin.live_streams.open(Stream(subject=subject, version=seen, admit=admit, sink=sink))
+            admin.live_streams.open(Stream(page=page.path, subject=subject, version=seen, admit=admit, sink=sink))
 
         environ[OPENED] = opened
     else:  # one look, for a page that comes back for the next
-        response.set_data(message("full", admin.live_streams.version(subject), POLL_SECONDS))
+        response.set_data(admin.live_streams.refusal(page.path, subject))
         response.headers["Retry-After"] = str(POLL_SECONDS)
     return response
 

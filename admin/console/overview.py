@@ -36,17 +36,22 @@ def show_overview() -> str:
             {"phase": "QUEUED", "limit": _FEW, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"},
         ),
         failures=ask_if_allowed("list_executions_everywhere", {"phase": "FAILED,TIMED_OUT", "limit": _FEW}),
-        days=_days(),
+        **_days(),
         most_days=_DAYS,
         changes=ask_if_allowed("list_revisions", {"limit": _FEW}),
     )
 
 
-def _days() -> list[dict[str, Any]] | None:
-    """How many executions were created on each of the last days, oldest first, and how high their bars are."""
+def _days() -> dict[str, Any]:
+    """How many executions were created on each of the last days, oldest first, and how high their bars are.
+
+    Where there are very many, only the newest of them are counted; `counted` is then how many.
+    """
     counted = ask_if_allowed("count_executions", {"by": "day", "created_after": f"{_DAYS}d"})
     if counted is None:
-        return None
+        return {"days": None, "counted": None}
     most = max((count["count"] for count in counted["counts"]), default=0)
     days = [{"day": count["value"], "count": count["count"]} for count in reversed(counted["counts"])]
-    return [{**day, "height": max(1, round(40 * day["count"] / most))} for day in days]
+    total = sum(day["count"] for day in days)
+    bars = [{**day, "height": max(1, round(40 * day["count"] / most))} for day in days]
+    return {"days": bars, "counted": total if counted.get("token") else None}

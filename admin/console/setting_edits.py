@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response, g
 
 from admin.api.failures import translate
-from admin.console.answers import ask, asked_query
+from admin.console.answers import ask, asked_query, error_answer
 from admin.console.filters import leaves, page
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.setting_forms import (
@@ -26,7 +26,6 @@ from admin.console.settings import asked_scope, kind_called, scope_of, scope_opt
 from admin.core.problems import Invalid, invalid
 from admin.core.settings.scopes import SCOPE_KEYS, Level
 from admin.errors import AttributeNotFound, RainbowError, VersionConflict
-from admin.messages.errors import ErrorAnswer
 from admin.services.changeable.attributes import QUOTAS_WRITE
 
 pages = Pages("setting-edits")
@@ -106,8 +105,8 @@ def _form(
     is_stale: bool = False,
 ) -> str:
     shown = fields if fields is not None else fields_of(place.kind["schema"], payload, place.above())
-    answered = None if error is None else ErrorAnswer.from_error(error, "")
-    details = [dict(detail) for detail in answered.details] if answered else []
+    answered = None if error is None else error_answer(error)
+    details = answered["details"] if answered else []
     return render(
         "settings/edit.html",
         title=f"Edit {place.kind['name']}",

@@ -74,6 +74,7 @@ def show_settings() -> str:
         title=scope_text(keys),
         commands=[
             ["explain", "all", *scope_options(keys)],
+            ["get", "scope", *scope_options(keys), *(["--search", query["search"]] if "search" in query else [])],
             ["get", "no-effect", *scope_options(keys)],
         ],
         keys=keys,

@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 from admin.api.current import caller
 from admin.api.failures import note_refusal, translate
+from admin.console.answers import error_answer
 from admin.core.problems import Invalid
 from admin.errors import PermissionDenied, RainbowError, Unauthenticated
-from admin.messages.errors import ErrorAnswer
 
 
 class Tried(NamedTuple):
     """What came of asking: an answer, or what refused it."""
 
     answer: Any = None
-    error: ErrorAnswer | None = None
+    error: Any = None  #: as REST answers it
     status: int = 200
 
     def problems(self, fields: Iterable[str]) -> dict[str, str]:
         """The problems by the fields of a form, which have the names that REST has for them."""
         reasons: dict[str, str] = {}
-        for detail in self.error.details if self.error else ():
+        for detail in self.error["details"] if self.error else ():
             field = longest_prefix(str(detail.get("field") or ""), fields)
             if field is not None:
                 reasons[field] = f"{reasons[field]} {detail['reason']}" if field in reasons else str(detail["reason"])
@@ -40,7 +40,7 @@ def tried(question: Callable[..., Any], *arguments: Any, **named: Any) -> Tried:
         if error.status >= 500:
             raise
         note_refusal(error, caller().request_id, "POST")
-        return Tried(error=ErrorAnswer.from_error(error, caller().request_id), status=error.status)
+        return Tried(error=error_answer(error, caller().request_id), status=error.status)
 
 
 def longest_prefix(field: str, names: Iterable[str]) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from sys import maxsize
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
@@ -104,15 +105,25 @@ class GroupView:
     switched_off: Mapping[str, Mapping[str, Provenance]]  #: what set the states that keep work from some members
 
 
-def list_groups(context: Context, kind: FleetKind, *, unused: bool = False) -> list[GroupView]:
-    """Every pool, or every label, by name; or only those that nothing uses."""
+Named = TypeVar("Named", Cluster, Group)
+
+
+def _page(of: Iterable[Named], after: str, most: int) -> list[Named]:
+    """The first of what comes after a name, by name."""
+    return sorted((each for each in of if each.name > after), key=lambda each: each.name)[:most]
+
+
+def list_groups(
+    context: Context, kind: FleetKind, *, unused: bool = False, after: str = "", most: int = maxsize
+) -> list[GroupView]:
+    """The first pools, or labels, after a name; perhaps only those that nothing uses."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
         groups = _groups(current, kind)
         if unused:
             names = find_unused(context, connection, kind)
             groups = {name: group for name, group in groups.items() if name in names}
-        return _group_views(context, connection, current, groups.values())
+        return _group_views(context, connection, current, _page(groups.values(), after, most))
 
 
 def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
@@ -189,9 +200,15 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
 
 
 def list_clusters(
-    context: Context, *, pool: str | None = None, label: str | None = None, unused: bool = False
+    context: Context,
+    *,
+    pool: str | None = None,
+    label: str | None = None,
+    unused: bool = False,
+    after: str = "",
+    most: int = maxsize,
 ) -> list[ClusterView]:
-    """Every cluster, declared or expected, by name; or only those of a pool and a label, or that nothing uses."""
+    """The first clusters after a name, declared or expected; perhaps of a pool and a label, or that nothing uses."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
         names = set(current.clusters)
@@ -206,7 +223,7 @@ def list_clusters(
             if group is None:
                 raise not_found(context, connection, FleetKind.LABEL, label)
             names &= {member.cluster for member in group.members}
-        clusters = [cluster for cluster in current.clusters.values() if cluster.name in names]
+        clusters = _page((current.clusters[name] for name in names), after, most)
         return _views(context, connection, current, clusters)
 
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin import metrics
 from admin.core.live_subjects import Subject
 from admin.errors import RainbowError
 from admin.store.database import Database
@@ -61,6 +62,7 @@ class Sink(Protocol):
 class Stream:
     """An open page."""
 
+    page: str  #: the rule of its path
     subject: Subject
     version: str  #: what its client has seen
     admit: Callable[[], None]  #: RainbowError where the caller may no longer see the page
@@ -101,6 +103,11 @@ class LiveStreams:
         with self._database.reading() as connection:
             return versions(connection, [subject])[subject]
 
+    def refusal(self, page: str, subject: Subject) -> str:
+        """What a page is sent for which there is no place: what it shows now, and when to come back."""
+        metrics.count_refused_stream(page)
+        return message("full", self.version(subject), POLL_SECONDS)
+
     @property
     def has_room(self) -> bool:
         """Whether another stream may be opened."""
@@ -116,9 +123,11 @@ class LiveStreams:
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._serve, name="live", daemon=True)
                     self._thread.start()
+                metrics.count_stream(stream.page, 1)
         event, seconds = ("live", RETRY_SECONDS) if is_taken else ("full", POLL_SECONDS)
         stream.sink.send(message(event, stream.version, seconds))
         if not is_taken:
+            metrics.count_refused_stream(stream.page)
             stream.sink.close()
 
     def note_cost(self, seconds: float) -> None:
@@ -132,6 +141,7 @@ class LiveStreams:
             streams, self._streams = self._streams, {}
             thread = self._thread
         for stream in streams:
+            metrics.count_stream(stream.page, -1)
             stream.sink.close()
         if thread is not None:
             thread.join(timeout=5)  # it may hold a connection, which should be given back
@@ -153,7 +163,10 @@ class LiveStreams:
         for stream in list(self._streams):
             if not stream.sink.is_open or not self._is_admitted(stream, now):
                 with self._lock:
+                    is_counted = stream in self._streams  # not where all are being ended
                     self._streams.pop(stream, None)
+                if is_counted:
+                    metrics.count_stream(stream.page, -1)
         streams = list(self._streams)
         try:
             with self._database.reading() as connection:

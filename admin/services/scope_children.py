@@ -52,7 +52,7 @@ def list_children(context: Context, scope: Scope, *, after: str | None, search: 
 
 
 def _domains(context: Context, after: str, search: str) -> list[str]:
-    return sorted(domain for domain in context.settings.domain_ids() if domain > after and search in domain)
+    return sorted(domain for domain in context.settings.domain_ids() if domain > after and search.lower() in domain)
 
 
 def _names(context: Context, connection: Connection, scope: Scope, after: str, search: str, limit: int) -> list[str]:

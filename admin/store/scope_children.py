@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, true, union
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select, true, union
 
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store.attributes import attributes
@@ -62,7 +62,7 @@ def names_below(connection: Connection, scope: Scope, after: str, search: str, l
 
 def _is_sought(name: AnyColumn, after: str, search: str) -> list[ColumnElement[bool]]:
     conditions = [name > after]
-    return [*conditions, name.contains(search, autoescape=True)] if search else conditions
+    return [*conditions, name.icontains(search, autoescape=True)] if search else conditions
 
 
 def marks(
@@ -74,19 +74,19 @@ def marks(
     """
     column = attributes.c[key]
     deeper = [attributes.c[other] for other in SCOPE_KEYS if other != key and not getattr(scope, other)]
-    is_exact = and_(*(other == "" for other in deeper))
+    is_exact = case((and_(true(), *(other == "" for other in deeper)), 1), else_=0)
     conditions = [attributes.c[other] == value for other, value in scope.keys().items()]
     if key == "domain" and not scope.project:
         conditions.append(attributes.c.project == "")
     if within is not None:
         conditions.append(is_within(key_columns(attributes), within))
-    query = select(column.label("name"), attributes.c.kind, is_exact.label("is_exact"), func.count().label("rows"))
-    query = query.where(column.in_(names), *conditions).group_by(column, attributes.c.kind, is_exact)
+    counts = func.sum(is_exact).label("exact"), func.count().label("rows")
+    query = select(column.label("name"), attributes.c.kind, *counts)
+    query = query.where(column.in_(names), *conditions).group_by(column, attributes.c.kind)
     kinds: dict[str, list[str]] = defaultdict(list)
     below: dict[str, int] = defaultdict(int)
     for row in connection.execute(query):
-        if row.is_exact:
+        if row.exact:
             kinds[row.name].append(row.kind)
-        else:
-            below[row.name] += row.rows
+        below[row.name] += row.rows - row.exact
     return {name: Marks(tuple(sorted(kinds[name])), below[name]) for name in {*kinds, *below}}

@@ -53,8 +53,9 @@ _WAITS = (
     _columns.lease_expires_at.is_(None),
     _columns.reason == WAITING_FOR_TOKENS,
 )
+#: In the order of their ids, but not by the index of all ids: those that need tokens are few among the finished.
 _SELECT = (
-    select(*(_columns[name] for name in WaitingForTokens._fields)).where(*_WAITS).order_by(_columns.id).limit(_MOST)
+    select(*(_columns[name] for name in WaitingForTokens._fields)).where(*_WAITS).order_by(_columns.id + 0).limit(_MOST)
 )
 _COUNT = select(_columns.token_pools, func.count().label("number")).where(*_WAITS).group_by(_columns.token_pools)
 

@@ -153,6 +153,7 @@ get = KindGroup(
         "project": Entry(summary="Projects", place="projects.get"),
         "domain": Entry(summary="Domains", place="domains"),
         "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds"),
+        "scope": Entry(summary="Scopes right below one, and what is set there", place="scopes"),
         "warnings": Entry(summary="Warnings about stored settings", place="warnings"),
         "no-effect": Entry(summary="Stored settings that affect no execution, and why", place="warnings"),
         "reconciliation": Entry(

@@ -108,6 +108,15 @@ def test_a_value_is_set_and_deleted_at_each_level_however_its_scope_is_typed(new
         "workflow        walk     staging  my.wf     -            value=workflow        5\n"
         "launch-plan     walk     staging  my.wf     nightly      value=launch-plan     6\n"
     )
+
+    below = new_shell.ok("rainbowctl get scope --search WAL")
+    assert re.sub("  +", "  ", below) == (
+        "SCOPE  LEVEL  SET HERE  ROWS BELOW\nproject walk  project  execution-cluster-label  3\n"
+    )
+    below = new_shell.ok("rainbowctl get scopes -p walk -d staging -w my.wf -o name")
+    assert below == "scope/walk/staging/my.wf/nightly\n"
+    nothing = new_shell.run("rainbowctl get scope -p walk -d staging --search other")
+    assert nothing.err == "There is no such scope below project walk, domain staging.\n"
     assert new_shell.ok("rainbowctl get execution-cluster-label -A -o name") == (
         "execution-cluster-label/-/staging\n"
         "execution-cluster-label/walk\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.browsers import Visitor, chromium, running_browser, visiting
+from tests.support.browsers import Visitor, visiting
 from tests.support.small_console import SmallConsole, fill, running_small_console
 
 
@@ -16,15 +16,6 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallConsole]:
     """An admin without users, with something on every page; tests that change it make names of their own."""
     with running_small_console(tmp_path_factory.mktemp("console")) as running:
         fill(running)
-        yield running
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A real browser."""
-    if chromium() is None:
-        pytest.skip("Chromium is not installed: tests/install-servers gets it as root")
-    with running_browser() as running:
         yield running
 
 

@@ -34,6 +34,9 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         visitor.check()
         page.click("button.primary:text-is('Create')")
         assert "followed was created." in page.inner_text("[role=status]")
+        page.evaluate("window.isLoadedOnce = true")
+        page.wait_for_selector("[data-live] :text-is('RUNNING')")
+        assert page.evaluate("window.isLoadedOnce")  # it was changed in place
         page.click("text='Log'")
         page.wait_for_selector("#log:has-text('first ␛[1mline')")
         assert "last line" not in page.inner_text("#log")
@@ -49,10 +52,11 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.fill("[name=name]", "stopped")
         page.fill("[name='spec.job.command']", "sleep 600")
         page.click("button.primary:text-is('Create')")
-        site.running("stopped")
+        page.wait_for_selector("[data-live] :text-is('RUNNING')")
         page.click("text='Cancel…'")
         page.fill("[name=confirmation]", "stopped")
         page.click("button.danger")
         assert "stopped is being ended." in page.inner_text("[role=status]")
+        page.wait_for_selector("[data-live] :text-is('ABORTED')")
         assert site.ended("stopped")["closure"]["phase"] == "ABORTED"
-        assert "ABORTED" in visitor.visit(f"/console/executions/{PROJECT}/{DOMAIN}/stopped").inner_text("main")
+        visitor.check()

@@ -104,7 +104,13 @@ def test_the_scopes_right_below_one_are_listed_with_what_is_set_there(shared: Fl
     names = [(scope["workflow"], scope["kinds"]) for page in (first, second) for scope in page["scopes"]]
     kind = ["QUALITY_OF_SERVICE_SPECIFICATION"]
     assert names == [("flow-a", kind), ("flow-b", kind), ("flow-c", [])]
-    assert get(shared, f"scopes?project={project}&domain={DOMAIN}&workflow=flow-a")["scopes"] == []
+    workflow = f"project={project}&domain={DOMAIN}&workflow=flow-a"
+    assert get(shared, f"scopes?{workflow}")["scopes"] == []
+    keys = {"project": project, "workflow": "flow-a", "launch_plan": "nightly"}
+    put_attribute(shared, "launch-plan", "quality_of_service", {"tier": "HIGH"}, **keys)
+    [plan] = get(shared, f"scopes?{workflow}&search=NIGHT")["scopes"]
+    assert (plan["launch_plan"], plan["kinds"], plan["rows_below"]) == ("nightly", kind, 0)
+    assert "nightly" in shared.get(f"/console/settings?{workflow}").text
 
 
 def test_warnings_and_rows_without_effect_of_exactly_one_scope(shared: FlaskClient, project: str) -> None:

@@ -46,17 +46,18 @@ def running_admin(
     scheme: str = "http",
     verify: str | bool = True,
     is_cold: bool = False,
+    port: int | None = None,
 ) -> Iterator[RunningAdmin]:
-    """An admin started from the command line; it is stopped in any case.
+    """An admin started from the command line, on a free port unless one is named; it is stopped in any case.
 
     A cold one starts as users start it, and sets up its database itself.
     """
     if database is None and not is_cold and not (directory / "rainbow.db").exists():
         database = SqliteDatabases().set_up(directory)
-    port = free_port()
+    port = port or free_port()
     log = directory / f"admin-{port}.log"
     command = ["serve", "--port", str(port), "--database", database or f"sqlite:///{directory / 'rainbow.db'}"]
-    with log.open("wb") as stream:
+    with log.open("ab") as stream:
         process = start(
             "rainbow-admin",
             *command,

@@ -126,9 +126,10 @@ def _of_unseen(route: Route, evaluation: Evaluation) -> Consequence | None:
     """That executions of a route wait at clusters whose agents have not been seen; None where one has been."""
     if evaluation.code != EXPECTED.code:
         return None
-    clusters = [candidate.cluster for candidate in evaluation.best]
-    names = list_first([f"'{cluster.name}'" for cluster in clusters], _MOST_NAMED)
-    why = clusters[0].why_expected if len(clusters) == 1 else "no agent of these has been seen"
+    best = evaluation.best
+    first = [f"'{candidate.cluster.name}'" for candidate in best[:_MOST_NAMED]]
+    names = list_first(first, _MOST_NAMED, count=len(best))
+    why = best[0].cluster.why_expected if len(best) == 1 else "no agent of these has been seen"
     message = f"By {route} executions wait at {names}: {why}."
     return Consequence(code=ConsequenceCode.WAITS, message=message, route=route, is_unseen=True)
 

@@ -36,6 +36,12 @@ def write_permission(kind: Kind) -> str:
     return QUOTAS_WRITE if kind.is_quota else ChangeableAttributes.permission
 
 
+def permission_of_rows(context: Context, kind: str) -> str:
+    """What one needs to write rows of a kind, declared or not: quotas bind those who may change all other settings."""
+    kinds = context.settings.kinds
+    return write_permission(kinds[kind]) if kind in kinds else ChangeableAttributes.permission
+
+
 class ChangeableAttributes(Changeable):
     """Attributes, of every kind that is declared."""
 
@@ -61,15 +67,10 @@ class ChangeableAttributes(Changeable):
 
     def check_known(self, access: Access, key: RowKey) -> None:
         if not access.allows(reading(self.permission), key.scope):
-            access.check(self._permission(key.kind), key.scope)
+            access.check(permission_of_rows(self.context, key.kind), key.scope)
 
     def check_access(self, access: Access, change: RowChange) -> None:
-        access.check(self._permission(change.kind), change.scope)
-
-    def _permission(self, kind: str) -> str:
-        """What one needs to write rows of a kind: quotas bind those who may change all other settings."""
-        kinds = self.context.settings.kinds
-        return write_permission(kinds[kind]) if kind in kinds else self.permission
+        access.check(permission_of_rows(self.context, change.kind), change.scope)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._view = self.draft.settings_view

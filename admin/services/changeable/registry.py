@@ -8,7 +8,7 @@ from admin.core.changes import PROJECT, Document, Expectation, RowChange, RowKey
 from admin.core.permissions import check_requirement
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.scopes import Scope
-from admin.services.changeable.attributes import ChangeableAttributes
+from admin.services.changeable.attributes import ChangeableAttributes, permission_of_rows
 from admin.services.changeable.base import Changeable
 from admin.services.changeable.cluster_groups import ChangeableClusterGroups
 from admin.services.changeable.fleet import ChangeableFleet
@@ -50,6 +50,11 @@ _OF_ATTRIBUTES = {"resource_type", "payload", *Scope._fields}
 def class_of(key: RowKey) -> type[Changeable]:
     """The class of the noun that a row belongs to."""
     return ChangeableAttributes if key.is_attribute else _BY_KIND[key.kind]
+
+
+def permission_to_write(context: Context, kind: str) -> str:
+    """What one needs to write rows of a kind."""
+    return _BY_KIND[kind].permission if kind in _BY_KIND else permission_of_rows(context, kind)
 
 
 def definition_field(document: Document) -> str | None:

@@ -235,6 +235,10 @@ class AttributeCalls(KindCalls):
         query = {"resource_type": None if kind is None else self.kind(kind).name, **scope}
         return NoEffect(self._answers("matchable_attributes/no_effect", "warnings", {"limit": 500, **non_empty(query)}))
 
+    def scopes_below(self, scope: Scope, *, search: str | None = None) -> Iterator[Document]:
+        """The scopes right below one, with the kinds that are set at each, page by page; only names with a text."""
+        return self._pages("scopes", "scopes", {**scope.document(), "search": search})
+
     def quota_usage(self, scope: Scope) -> Document:
         """Every execution quota that applies at a scope, the broadest first, and how much of it is used."""
         return self._read("quota_usage", {**scope.document()}, holding="quotas")

@@ -43,16 +43,23 @@ class RegistrationCalls(Calls):
     """Part of the client; see `ctl.client.Client`. A noun is `workflow` or `launch_plan`."""
 
     def registered(
-        self, noun: str, project: str, domain: str, name: str | None = None, *, workflow: str | None = None
+        self,
+        noun: str,
+        project: str,
+        domain: str,
+        name: str | None = None,
+        *,
+        workflow: str | None = None,
+        search: str | None = None,
     ) -> Iterator[Document]:
         """
         The newest version of each name, or all versions of one, newest first, page by page.
 
-        With a `workflow`, only launch plans of it.
+        With a `workflow`, only launch plans of it; with `search`, only those whose names contain it.
         """
         nouns = collection(noun)
         path = resource_path(nouns, project=project, domain=domain, **({"name": name} if name is not None else {}))
-        yield from self._pages(path, nouns, {"workflow": workflow})
+        yield from self._pages(path, nouns, {"workflow": workflow, "search": search})
 
     def registration(self, noun: str, id: Identifier) -> Document:
         """One version; `latest` is the newest there is."""

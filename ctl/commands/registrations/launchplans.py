@@ -134,6 +134,7 @@ _READING = Reading(
     params=[
         *read_parameters("launch plan", _LISTING),
         Option(["-w", "--workflow"], metavar="NAME", help="Launch plans of this workflow."),
+        Option(["--search"], metavar="TEXT", help="Launch plans whose names contain this, in any case of letters."),
     ],
     examples=[
         "rainbowctl get launchplan -p flytesnacks -d development",
@@ -143,10 +144,12 @@ _READING = Reading(
         "rainbowctl get launchplan nightly -p flytesnacks -d development --execFile run.yaml",
     ],
 )
-def get_launchplan(session: Session, name: str | None, workflow: str | None, **flags: Any) -> None:
-    if name is not None and workflow is not None:
-        raise InvalidInput(f"--workflow filters the list, and {name} is one launch plan: leave out one of the two.")
-    _READING.run(session, name, flags, workflow=workflow)
+def get_launchplan(session: Session, name: str | None, **flags: Any) -> None:
+    filters = {flag: flags.pop(flag) for flag in ("workflow", "search")}
+    for flag, value in filters.items():
+        if name is not None and value is not None:
+            raise InvalidInput(f"--{flag} filters the list, and {name} is one launch plan: leave out one of the two.")
+    _READING.run(session, name, flags, **filters)
 
 
 @command(

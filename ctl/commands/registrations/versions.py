@@ -53,7 +53,7 @@ class Reading:
                 f"No {self.title} is registered in project {project}, domain {domain}: `rainbowctl register files` "
                 "does that."
             )
-            if typed_choice(flags):
+            if typed_choice(flags) or any(filters.values()):
                 empty = f"No {self.title} in project {project}, domain {domain} matches."
             self._show(session, documents, documents, self.columns, self.wide_columns, empty=empty)
             return
