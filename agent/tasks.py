@@ -10,11 +10,12 @@ from typing import Any
 
 from agent.engines.base import Task
 
-_KEY_LENGTH, _NAME_LENGTH = 63, 40
+#: Kubernetes takes 63, and adds `-` and an index of up to five digits to the name of each pod where there are several.
+_KEY_LENGTH, _NAME_LENGTH = 57, 40
 
 
 def key_of(reference: Mapping[str, Any]) -> str:
-    """The key of one attempt: at most 63 of `a-z0-9-`, a valid job name in Slurm, Flux and Kubernetes.
+    """The key of one attempt: at most 57 of `a-z0-9-`, a valid job name in Slurm, Flux and Kubernetes.
 
     The execution's uid makes it unique, the name makes it readable. A lease of an older admin has no uid; its key has a
     hash of the execution's name instead, which an execution that is created later under the same name has too.

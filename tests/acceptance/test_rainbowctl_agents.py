@@ -315,21 +315,23 @@ def test_counts_are_the_same_in_text_json_and_over_rest(shell: Shell, agent: Htt
         shell.ok(command, stdin=retried if "execFile" in command else "")
         [lease] = agent.take()
         agent.report(lease, "FAILED", **details)
-    shell.ok(f"{run} waits -- work")
+    shell.ok(f"{run} waits --image tool:1 -- work")
     get = "rainbowctl get execution -p counted"
     for by, flags, query in (
         ("cause", "", ""),
         ("reason", "--phase QUEUED", "&phase=QUEUED"),
         ("creator", "--createdBy anonymous --cause exit-code,limit", "&created_by=anonymous&cause=EXIT_CODE,LIMIT"),
         ("phase", "--filter.fieldSelector 'attempt>=1'", "&filters=gte(attempt,1)"),
+        ("on-lost", "--phase QUEUED", "&phase=QUEUED"),
+        ("image", "", ""),
     ):
-        answer = shell.rest("GET", f"execution_counts?by={by}&project=counted{query}")
+        answer = shell.rest("GET", f"execution_counts?by={by.replace('-', '_')}&project=counted{query}")
         assert without_waits(json.loads(shell.ok(f"{get} --by {by} {flags} -o json"))) == without_waits(answer)
         header, *rows = cells(shell.ok(f"{get} --by {by} {flags} -o wide"))
         waits = (
             ["WAITING", "LONGEST WAIT", "MEDIAN WAIT"] if any("waiting" in group for group in answer["counts"]) else []
         )
-        columns = [by.upper(), "COUNT", "CPU", "MEMORY", "GPU"]
+        columns = [by.upper().replace("-", " "), "COUNT", "CPU", "MEMORY", "GPU"]
         assert header == [*columns, *waits, "NEXT ATTEMPT"]
         assert [row[: len(columns)] + row[-1:] for row in rows] == [
             [

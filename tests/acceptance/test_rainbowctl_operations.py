@@ -157,6 +157,10 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     agent.report(lease, "RUNNING")
     assert "silent since" not in shell.ok(f"rainbowctl explain execution e {HERE}")
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
+    cluster = shell.rest("GET", "clusters/local")
+    assert json.loads(shell.ok("rainbowctl get cluster local -o json"))["when_lost"] == cluster["when_lost"]
+    shown_times = re.sub(r"(?<=[0-9])T(?=[0-9]{2}:)", " ", cluster["when_lost"])
+    assert shown_times in " ".join(shell.ok("rainbowctl get cluster local -o wide").split())
     folded = shell.ok(f"rainbowctl explain execution e {HERE}")
     assert all(len(line) <= 100 for line in folded.partition("\n\n")[0].splitlines())
     assert "Cluster 'local' has been silent for " in folded

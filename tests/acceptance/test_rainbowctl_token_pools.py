@@ -90,3 +90,15 @@ def test_where_a_token_pool_is_used(shell: Shell) -> None:
         "GET", "uses?token_pool=hive"
     )
     assert "Which token-pool?" in shell.refused(2, "rainbowctl where-used token-pool")
+
+
+def test_the_tokens_that_an_execution_needs_are_the_same_as_text_as_json_and_by_rest(shell: Shell) -> None:
+    shell.ok(CREATE)
+    shell.ok("rainbowctl create execution e -p flytesnacks -d development --tokenPool hive=1 -q -- true")
+    explain = "rainbowctl explain execution e -p flytesnacks -d development"
+    explanation = shell.rest("GET", "executions/flytesnacks/development/e/explanation")
+    status = explanation["status"]
+    assert (status["token_pools"], status["holds_tokens"]) == ({"hive": 1}, False)
+    told = json.loads(shell.ok(f"{explain} -o json"))["status"]
+    assert (told["token_pools"], told["holds_tokens"]) == (status["token_pools"], status["holds_tokens"])
+    assert "tokens    needs 1 of hive\n" in shell.ok(explain)

@@ -127,6 +127,26 @@ def test_a_job_above_the_quota_of_its_namespace_says_so(engine: KubernetesEngine
     assert "exceeded quota" in state.message
 
 
+def test_a_quota_lowered_below_what_runs_takes_nothing_away_and_lets_nothing_in(
+    engine: KubernetesEngine, api: Api, namespace: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    quota = {"metadata": {"name": "shrinking"}, "spec": {"hard": {"requests.cpu": "100m"}}}
+    api.create(path, quota)
+    job = {"resources": {"requests": {"cpu": "50m"}}}
+    running = engine.submit(task_of(engine, "sleep 600", job=job))
+    wait(engine, running, lambda state: state.phase is NativePhase.RUNNING)
+    api.patch(f"{path}/shrinking", {"spec": {"hard": {"requests.cpu": "10m"}}})
+    waiting = engine.submit(task_of(engine, "true", job=job))
+    state = wait(engine, waiting, lambda state: bool(state.message))
+    assert (state.phase, "exceeded quota: shrinking" in state.message) == (NativePhase.QUEUED, True), state.message
+    assert engine.states([running])[running.key].phase is NativePhase.RUNNING
+    api.patch(f"{path}/shrinking", {"spec": {"hard": {"requests.cpu": "200m"}}})
+    assert finished(engine, waiting).phase is NativePhase.SUCCEEDED
+    engine.cancel(running)
+    assert finished(engine, running).phase is NativePhase.ABORTED
+
+
 def test_a_job_of_the_same_name_that_is_not_ours_is_left_alone(
     engine: KubernetesEngine, api: Api, namespace: str
 ) -> None:

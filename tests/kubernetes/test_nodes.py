@@ -13,7 +13,7 @@ from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
 from admin.core.graph.summaries import summarize
 from agent.engines.base import NativePhase, Task
-from agent.engines.kubernetes import KubernetesEngine
+from agent.engines.kubernetes import KubernetesEngine, names
 from agent.engines.kubernetes.api import Api
 from tests.kubernetes.conftest import MakeEngine, MakeSite
 from tests.support.admins import RunningAdmin
@@ -80,6 +80,23 @@ def test_a_gpu_that_runs_is_not_free(make_engine: MakeEngine) -> None:
     assert (bid.answer, bid.reason) == ("not-now", "no node has room for it now")
     engine.cancel(handle)
     wait_until(lambda: engine.states([handle])[key].phase is NativePhase.ABORTED, interval=0.1)
+
+
+@pytest.mark.usefixtures("node")
+def test_a_pod_goes_to_the_nodes_that_its_job_requires_unless_the_site_sends_it_elsewhere(
+    make_engine: MakeEngine, api: Api, namespace: str
+) -> None:
+    job = {"command": ["true"], **requirement("properties.disktype", "ssd")}
+    engine: KubernetesEngine = make_engine()
+    task = Task(key="rb-a1b2c4-ssd-1", job=job, directory=engine.directory / "ssd")
+    handle = engine.submit(task)
+    wait_until(lambda: engine.states([handle])[task.key].phase is NativePhase.SUCCEEDED, interval=0.1)
+    pod = api.get(names.jobs_path(namespace, task.key))["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"disktype": "ssd"}
+    elsewhere: KubernetesEngine = make_engine(notInterruptible={"nodeSelector": {"disktype": "hdd"}})
+    assert elsewhere.check(task) == "requires: the label 'disktype' must be 'ssd', and is 'hdd' by nodeSelector"
+    agreeing: KubernetesEngine = make_engine(notInterruptible={"nodeSelector": {"disktype": "ssd"}})
+    assert agreeing.check(task) == ""
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,6 @@ def test_an_execution_with_the_longest_name_has_a_job_of_a_name_that_kubernetes_
     assert site.ended(name)["closure"]["phase"] == "SUCCEEDED", site.log
     assert sorted(site.printed(name)["data"].split()) == ["0", "1", "2"]
     key, namespace = site.key(name), str(site.engine_options["namespace"])
-    assert len(key) <= 63
+    assert len(key) == 57
     assert api.get(names.jobs_path(namespace, key))["spec"]["completionMode"] == "Indexed"
     assert {pod["metadata"]["labels"][names.KEY] for pod in pods_in(api, namespace)} == {key}
