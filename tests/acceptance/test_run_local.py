@@ -8,80 +8,13 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import requests
-import yaml
 
+from tests.support.local_runs import ROOT, Local, command, is_free, running
 from tests.support.ports import free_port
 from tests.support.programs import clean_environment
-from tests.support.waiting import wait_until
-
-ROOT = Path(__file__).parents[2]
-_SECONDS = 90
-
-
-@dataclass(frozen=True, kw_only=True)
-class Local:
-    """Both programs, up."""
-
-    process: subprocess.Popen[bytes]
-    url: str
-    log: Path
-
-    def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        """A command as a newcomer types it in a second shell."""
-        env = clean_environment(HOME=str(self.log.parent))
-        return subprocess.run(
-            ["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True, timeout=_SECONDS
-        )
-
-    def stop(self, number: int = signal.SIGINT) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(timeout=_SECONDS)
-
-
-def command(directory: Path, port: int) -> list[str]:
-    return [
-        sys.executable,
-        str(ROOT / "scripts/run_local.py"),
-        "--directory",
-        str(directory / "run"),
-        "--port",
-        str(port),
-    ]
-
-
-@contextmanager
-def running(directory: Path, port: int) -> Iterator[Local]:
-    log = directory / "log"
-    with log.open("wb") as stream:
-        env = clean_environment(HOME=str(directory))
-        process = subprocess.Popen(command(directory, port), cwd=directory, env=env, stdout=stream, stderr=stream)
-    try:
-        eventually(lambda: "Stop everything with Ctrl-C." in log.read_text(), log, process)
-        yield Local(process=process, url=f"http://127.0.0.1:{port}", log=log)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.wait(timeout=_SECONDS)
-
-
-def eventually(is_so: Callable[[], bool], log: Path, process: subprocess.Popen[bytes] | None = None) -> None:
-    def is_so_or_ended() -> bool:
-        assert process is None or process.poll() is None, log.read_text()
-        return is_so()
-
-    wait_until(is_so_or_ended, _SECONDS, interval=0.1, explain=log.read_text)
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def operators_token(local: Local) -> dict[str, str]:
@@ -139,50 +72,6 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
     (tmp_path / "run/local.token").unlink()
     with running(tmp_path, port) as local:
         assert [state for _prefix, state in tokens(local)] == ["live", "revoked", "revoked"]
-
-
-def test_the_contexts_that_somebody_has_are_kept(tmp_path: Path) -> None:
-    contexts = tmp_path / ".config/rainbow/config.yaml"
-    contexts.parent.mkdir(parents=True)
-    contexts.write_text("current_context: work\ncontexts: {work: {endpoint: https://rainbow.example.org}}\n")
-    port = free_port()
-    with running(tmp_path, port) as local:
-        document = yaml.safe_load(contexts.read_text())
-        assert document["current_context"] == "work"
-        assert document["contexts"]["work"] == {"endpoint": "https://rainbow.example.org"}
-        assert document["contexts"][f"make-run-{port}"]["endpoint"] == local.url
-        assert f"export RAINBOW_CONTEXT=make-run-{port}" in local.log.read_text()
-        assert local.run(f"RAINBOW_CONTEXT=make-run-{port} rainbowctl get cluster local").returncode == 0
-
-    # Contexts that cannot be read do not keep it from running.
-    contexts.write_text("contexts: [\n")
-    with running(tmp_path, port) as local:
-        welcome = local.log.read_text()
-        assert "warning: rainbowctl cannot be told of this admin" in welcome
-        [export] = re.findall(r"^  (export RAINBOW_ENDPOINT=.*)$", welcome, flags=re.MULTILINE)
-        contexts.unlink()
-        assert local.run(f"{export}; rainbowctl get cluster local").returncode == 0
-
-
-def test_neither_goes_on_without_the_other(tmp_path: Path) -> None:
-    port = free_port()
-    with running(tmp_path, port) as local:
-        local.process.kill()
-        local.process.wait()
-        eventually(lambda: is_free(port), local.log)
-    with running(tmp_path, port) as local:
-        # Another agent takes over: the one here ends, and the admin with it.
-        token = (tmp_path / "run/local.token").read_text().strip()
-        requests.post(
-            f"{local.url}/api/v1/clusters/local/sync",
-            json={"agent": "another", "instance": "0123456789abcdef", "sequence": 1, "take_over": True},
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=60,
-        ).raise_for_status()
-        assert local.process.wait(timeout=_SECONDS) == 1
-        assert "error: rainbow-agent has ended with status 1. The end of" in local.log.read_text()
-        assert "Running a first job" not in local.log.read_text(), "it is run where there is none yet"
-        assert is_free(port)
 
 
 def test_a_port_that_is_taken_is_not_taken_for_the_admin(tmp_path: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser
 
-from tests.support.browsers import Visitor, visiting
+from tests.support.browsers import Visitor
 from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
 
 #: Each page, and something that is on it.
@@ -36,16 +35,13 @@ def filled(console: SmallConsole) -> SmallConsole:
     return console
 
 
-def test_pages_of_the_fleet_and_of_users_are_accessible(browser: Browser, filled: SmallConsole) -> None:
-    for number, (path, text) in enumerate(_PAGES.items()):
-        width, scheme = (390, "dark") if number % 2 else (1280, "light")
-        with visiting(browser, filled.url, width=width, scheme=scheme) as visitor:
-            page = visitor.visit(path)
-            assert text in page.inner_text("main"), path
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+@pytest.mark.usefixtures("filled")
+def test_pages_of_the_fleet_and_of_users_are_accessible(visitor: Visitor) -> None:
+    visitor.visit_pages(_PAGES)
 
 
-def test_a_cluster_is_drained_and_a_file_is_simulated(visitor: Visitor, filled: SmallConsole) -> None:
+@pytest.mark.usefixtures("filled")
+def test_a_cluster_is_drained_and_a_file_is_simulated(visitor: Visitor) -> None:
     page = visitor.visit("/console/fleet")
     page.click("th >> text=west")
     page.click("text=Disable…")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Browser
-
-from tests.support.browsers import Visitor, visiting
+from tests.support.browsers import Visitor
 from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
 
 _POOL = f"project={PROJECT}&domain={DOMAIN}&resource_type=CLUSTER_ASSIGNMENT"
@@ -42,14 +39,8 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_and_asks_no_other_host(browser: Browser, console: SmallConsole, scheme: str) -> None:
-    width = 390 if scheme == "dark" else 1280
-    with visiting(browser, console.url, width=width, scheme=scheme) as visitor:
-        for path, text in PAGES.items():
-            page = visitor.visit(path)
-            assert text in page.inner_text("main"), path
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+def test_every_page_is_accessible_in_both_schemes_and_asks_no_other_host(visitor: Visitor) -> None:
+    visitor.visit_pages(PAGES)
 
 
 def test_a_wrong_address_is_answered_with_a_page_that_says_so(visitor: Visitor) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from tests.conftest import MakeApp
+from tests.support.agents import Clock, set_clock
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute
 
@@ -99,7 +100,18 @@ def without_id(response: TestResponse) -> Any:
 
 @pytest.fixture
 def settled(api: FlaskClient) -> FlaskClient:
-    """An admin with some settings, in memory too."""
+    return settle(api)
+
+
+@pytest.fixture(scope="module")
+def settled_once(shared_app: Flask) -> FlaskClient:
+    """The same for tests that only read."""
+    set_clock(shared_app, Clock())
+    return settle(shared_app.test_client())
+
+
+def settle(api: FlaskClient) -> FlaskClient:
+    """Give an admin some settings, and have it hold them in memory."""
     put_attribute(api, "domain", "execution_cluster_label", {"value": "broad"})
     put_attribute(api, "workflow", "execution_cluster_label", {"value": "narrow"}, workflow="core.wf")
     put_attribute(api, "project", "task_resource_attributes", {"limits": {"cpu": None, "memory": "1Gi"}})
@@ -108,23 +120,23 @@ def settled(api: FlaskClient) -> FlaskClient:
 
 
 @pytest.mark.parametrize("query", PLAIN)
-def test_a_plain_query_does_not_reach_flask(settled: FlaskClient, query: str) -> None:
-    with requests_of_flask(settled.application) as requests:
-        ok(settled.get(f"{PATH}?{query}"))
+def test_a_plain_query_does_not_reach_flask(settled_once: FlaskClient, query: str) -> None:
+    with requests_of_flask(settled_once.application) as requests:
+        ok(settled_once.get(f"{PATH}?{query}"))
     assert requests == []
 
 
 @pytest.mark.parametrize("query", UNUSUAL)
-def test_any_other_query_reaches_flask(settled: FlaskClient, query: str) -> None:
-    with requests_of_flask(settled.application) as requests:
-        settled.get(f"{PATH}?{query}")
+def test_any_other_query_reaches_flask(settled_once: FlaskClient, query: str) -> None:
+    with requests_of_flask(settled_once.application) as requests:
+        settled_once.get(f"{PATH}?{query}")
     assert len(requests) == 1
 
 
 @pytest.mark.parametrize("query", [*PLAIN, *UNUSUAL])
-def test_both_ways_answer_the_same(settled: FlaskClient, query: str) -> None:
+def test_both_ways_answer_the_same(settled_once: FlaskClient, query: str) -> None:
     """The lane answers from memory, Flask from the database."""
-    lane, usual = settled.get(f"{PATH}?{query}"), through_flask(settled, query)
+    lane, usual = settled_once.get(f"{PATH}?{query}"), through_flask(settled_once, query)
     assert lane.status_code == usual.status_code
     assert without_id(lane) == without_id(usual)
     if query in PLAIN:
@@ -134,12 +146,12 @@ def test_both_ways_answer_the_same(settled: FlaskClient, query: str) -> None:
 
 
 @pytest.mark.parametrize("path", [*ATTRIBUTES, *UNUSUAL_ATTRIBUTES])
-def test_an_attribute_is_answered_the_same_from_memory(settled: FlaskClient, path: str) -> None:
-    with requests_of_flask(settled.application) as requests:
-        lane = settled.get(f"{API}/{path}")
+def test_an_attribute_is_answered_the_same_from_memory(settled_once: FlaskClient, path: str) -> None:
+    with requests_of_flask(settled_once.application) as requests:
+        lane = settled_once.get(f"{API}/{path}")
     assert bool(requests) is (path in UNUSUAL_ATTRIBUTES)
-    with requests_of_flask(settled.application) as requests:
-        usual = settled.get(f"{API}/{path}{'&' if '?' in path else '?'}")
+    with requests_of_flask(settled_once.application) as requests:
+        usual = settled_once.get(f"{API}/{path}{'&' if '?' in path else '?'}")
     assert requests
     assert lane.status_code == usual.status_code
     assert without_id(lane) == without_id(usual)
@@ -269,11 +281,11 @@ def test_a_write_that_fails_unexpectedly_is_answered_and_not_tried_again(
     assert len(calls) == 1
 
 
-def test_a_request_keeps_its_id(settled: FlaskClient) -> None:
+def test_a_request_keeps_its_id(settled_once: FlaskClient) -> None:
     own = {"X-Request-Id": "mine-7"}
-    lane, usual = settled.get(f"{PATH}?{WHOLE}", headers=own), through_flask(settled, WHOLE, headers=own)
+    lane, usual = settled_once.get(f"{PATH}?{WHOLE}", headers=own), through_flask(settled_once, WHOLE, headers=own)
     assert lane.headers["X-Request-Id"] == usual.headers["X-Request-Id"] == "mine-7"
-    lane = settled.get(f"{PATH}?{WHOLE}", headers={"X-Request-Id": "not acceptable"})
+    lane = settled_once.get(f"{PATH}?{WHOLE}", headers={"X-Request-Id": "not acceptable"})
     assert lane.headers["X-Request-Id"] not in ("", "not acceptable")
 
 
@@ -292,13 +304,13 @@ def test_the_token_is_checked_before_both_ways(make_app: MakeApp, tmp_path: Path
         assert (lane.status_code, usual.status_code) == (status, status), headers
 
 
-def test_requests_in_the_lane_are_counted(settled: FlaskClient) -> None:
+def test_requests_in_the_lane_are_counted(settled_once: FlaskClient) -> None:
     def counted() -> float:
-        text = settled.get("/metrics").get_data(as_text=True)
+        text = settled_once.get("/metrics").get_data(as_text=True)
         lines = (line for line in text.splitlines() if line.startswith("rainbow_http_requests_total{"))
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if PATH in line and 'status="200"' in line)
 
     before = counted()
     for _ in range(3):
-        ok(settled.get(f"{PATH}?{WHOLE}"))
+        ok(settled_once.get(f"{PATH}?{WHOLE}"))
     assert counted() == before + 3

@@ -23,6 +23,7 @@ from admin.store import cluster_events, decisions
 from admin.store.cluster_events import ClusterEvent
 from admin.store.execution_lists import ListLimits
 from admin.store.registration_tables import workflows
+from tests.robustness.pictures import shared_sqlite_only
 from tests.support.agents import Clock, played_agent, set_clock
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -881,11 +882,27 @@ def test_creations_of_executions_are_listed_with_all_that_somebody_did(ended: Fl
     assert [entry["execution"]["name"] for entry in entries(ended, "&source=creation&domain=staging")] == ["elsewhere"]
 
 
+@shared_sqlite_only
 @pytest.mark.parametrize("most_sorted", [0, 100])
 @pytest.mark.parametrize("examined", [1, 2, 100])
 def test_pages_with_ends_of_executions_join_without_gaps(
-    ended_once: FlaskClient, shared_app: Flask, monkeypatch: pytest.MonkeyPatch, examined: int, most_sorted: int
+    ended_once: FlaskClient, monkeypatch: pytest.MonkeyPatch, examined: int, most_sorted: int
 ) -> None:
+    check_pages_with_ends(ended_once, monkeypatch, examined, most_sorted)
+
+
+@pytest.mark.parametrize("shared_app", ["postgresql"], indirect=True)
+def test_pages_with_ends_of_executions_join_without_gaps_on_postgresql(
+    ended_once: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every bound is tried among the slower tests."""
+    check_pages_with_ends(ended_once, monkeypatch, 2, 0)
+
+
+def check_pages_with_ends(
+    ended_once: FlaskClient, monkeypatch: pytest.MonkeyPatch, examined: int, most_sorted: int
+) -> None:
+    app = ended_once.application
     limits = ListLimits(sorted=most_sorted, sorted_first=0, examined_first=1, examined=examined)
     for query in (
         "&executions=true",
@@ -896,7 +913,7 @@ def test_pages_with_ends_of_executions_join_without_gaps(
         "&source=creation&domain=staging",
     ):
         complete = entries(ended_once, query)
-        monkeypatch.setitem(shared_app.extensions, "rainbow", replace(context_of(shared_app), list_limits=limits))
+        monkeypatch.setitem(app.extensions, "rainbow", replace(context_of(app), list_limits=limits))
         for size in (1, 2, 3):
             paged, token = [], ""
             while True:

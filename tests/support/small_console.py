@@ -48,13 +48,14 @@ class SmallConsole:
 
 @contextmanager
 def running_small_console(directory: Path, **sections: Any) -> Iterator[SmallConsole]:
-    """An admin in this process, with three clusters of which one was never seen."""
+    """An admin in this process, with three clusters of which one was never seen; none of the others falls silent."""
     clusters = {
         "poolNameClusterMap": {"gpu": [{"id": "east", "weight": 2}, {"id": "west"}], "spare": [{"id": "north"}]},
         "clusterConfigs": [{"name": name} for name in ("east", "west", "north")],
     }
     path = write_configuration(directory, clusters=clusters)
-    with running_admin({**yaml.safe_load(path.read_text()), **sections}) as url:
+    never = {"unreachableSeconds": 3600, "lostSeconds": 7200}
+    with running_admin({**yaml.safe_load(path.read_text()), "agents": never, **sections}) as url:
         agents = {name: HttpAgent(url=url, cluster=name) for name in ("east", "west")}
         for agent in agents.values():
             agent.register(engine="local")

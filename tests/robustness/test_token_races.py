@@ -1,0 +1,17 @@
+"""Many calls of threads and processes at the same pools: no bound is exceeded, and nothing is left in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Scale
+from tests.support.token_races import contested_place, race
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "redis"])
+def test_threads_and_processes_never_exceed_a_bound_in_many_calls(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, scale: Scale
+) -> None:
+    race(contested_place(kind, request, tmp_path), tmp_path, scale(20_000, full=1_000_000))
