@@ -11,7 +11,7 @@ from admin.core.json_text import json_string, json_value
 from admin.core.problems import Problem, closest, did_you_mean, raise_problems
 from admin.core.token_pools.answers import Allocation, Conflict, Exhausted, Full, Granted, NeverFits, UnknownPools
 from admin.core.token_pools.claims import EXECUTION_PREFIX
-from admin.core.token_pools.limits import POOL, Terms, never_fits
+from admin.core.token_pools.limits import POOL, Terms, describe_too_small, never_fits
 
 #: The reason of an execution whose cluster has room, and which waits for tokens.
 WAITING_FOR_TOKENS = "WAITING_FOR_TOKENS"
@@ -66,8 +66,7 @@ def check_amounts(
             reason = f"There is no token pool '{pool}'.{did_you_mean(near)} Define it, or ask for another."
             problems.append(Problem(field=field_of(pool), reason=reason, closest=near))
         elif limit := never_fits(pool, amount, terms[pool]):
-            reason = f"{amount} can never fit: the most is {limit.cap}, by {limit.origin} ({limit.level})."
-            problems.append(Problem(field=field_of(pool), reason=f"{reason} Ask for fewer, or raise that."))
+            problems.append(Problem(field=field_of(pool), reason=describe_too_small(limit, amount)))
     raise_problems(problems)
 
 
