@@ -123,6 +123,11 @@ def _of_pool(full: Full) -> str:
 
 
 def describe_level(full: Full) -> str:
-    """Which level is full: `the pool is full`, or `its project is full`."""
+    """Which level is full: `the pool is full`, or `its project has too few free` for more than one token.
+
+    It stays the same while others come and go.
+    """
     level = "the pool" if full.limit.level == POOL else f"its {full.limit.level}"
-    return f"{level} is full" if not full.promised else f"what is free of {level} is kept for those ahead in line"
+    if full.promised:
+        return f"what is free of {level} is kept for those ahead in line"
+    return f"{level} is full" if full.amount == 1 else f"{level} has too few free"
