@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -127,7 +128,7 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
             f"{noun} stands and why, `rainbowctl explain execution NAME` why an execution is where it is."
         )
     scope = resolve_scope(session, flags)
-    chosen = None if kind is None or kind == "all" else session.client.kind(kind)
+    chosen = None if kind is None or kind == "all" else _kind(session, kind, scope)
     if flags["reach"]:
         _show_reach(session, scope, chosen, flags)
         return
@@ -148,6 +149,19 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
             field_effects=document.get("field_effects"),
             deleted_by=document.get("deleted_by"),
         )
+
+
+def _kind(session: Session, word: str, scope: Scope) -> Kind:
+    try:
+        return session.client.kind(word)
+    except InvalidInput as error:
+        if scope.workflow or not scope.domain or not scope.project:
+            raise
+        name, options = shlex.quote(word), f"-p {scope.project} -d {scope.domain}"
+        raise InvalidInput(
+            f"{error} Of a workflow: `rainbowctl explain all {name} {options}`; of an execution: "
+            f"`rainbowctl explain execution {name} {options}`."
+        ) from None
 
 
 def _show_reach(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> None:

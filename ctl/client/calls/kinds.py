@@ -36,7 +36,8 @@ class KindCalls(Calls):
             kind = by_word(self._kinds, str(word))
         if kind is None:
             nouns = [kind.noun for kind in self._kinds or ()]
-            raise InvalidInput(f"There is no kind {str(word)!r}.{did_you_mean(str(word), nouns)}")
+            listed = " `rainbowctl get kind` lists them."
+            raise InvalidInput(f"There is no kind {str(word)!r}.{did_you_mean(str(word), nouns) or listed}")
         return kind
 
     def noun(self, name: str) -> str:
