@@ -40,6 +40,7 @@ from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
+from admin.services.token_warnings import bounds_tokens, warn_of_held_tokens
 from admin.services.use_reach import RemovedReach, reach_of_removed
 from admin.services.visibility import seen_warnings
 
@@ -134,7 +135,7 @@ def with_late_warnings(context: Context, changed: Changed) -> Changed:
     changes = [row.change for row in changed.rows]
     refusals = refusals_in_memory(context, changes, changed.revision)
     is_known = all(warning.missing is None for warning in changed.warnings) and not caps_below(changes)
-    is_known = is_known and all(change.kind != EXECUTION_QUOTA.name for change in changes)
+    is_known = is_known and not any(change.kind == EXECUTION_QUOTA.name or bounds_tokens(change) for change in changes)
     if refusals is not None and is_known:
         return replace(changed, warnings=(*changed.warnings, *refusals)) if refusals else changed
     with context.database.reading() as connection:
@@ -147,7 +148,7 @@ def _complete_warnings(
     """Warnings with what they do not need to be drafted: deletions, and what new limits refuse or cap below."""
     refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
     capped = seen_warnings(context.access, find_capped_below(context, connection, changes))
-    used = warn_of_use(context, connection, changes)
+    used = [*warn_of_use(context, connection, changes), *warn_of_held_tokens(context, changes)]
     return (*explain_deletions(context, connection, warnings), *capped, *refusals, *used)
 
 

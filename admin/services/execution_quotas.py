@@ -76,24 +76,27 @@ def usage_of(connection: Connection, limits: Sequence[QuotaLimit]) -> dict[Scope
 
 
 def describe_full(context: Context, connection: Connection, execution: Execution) -> str:
-    """The quota that keeps an execution waiting now, and who has it; empty where none does."""
+    """Each quota that keeps an execution waiting now, and who has it; empty where none does."""
     scope = Scope(execution.domain, execution.project, execution.workflow, execution.launch_plan)
     limits = [limit for limit in _limits_at(context, connection, scope) if limit.field in OF_RUNNING]
     if not limits:
         return ""
     tally = Tally(execution_quotas.running(connection, {limit.scope for limit in limits}))
-    full = tally.full(limits, use_of(execution.demand, is_running=True), OF_RUNNING)
-    if full is None:
-        return ""
-    holders = execution_quotas.holders(connection, full.limit.scope, limit=MOST_HOLDERS)
-    told = [
-        holder.name if (holder.project, holder.domain) == (execution.project, execution.domain) else str(holder)
-        for holder in holders
-        if context.access.allows("executions.read", Scope(holder.domain, holder.project))
-    ]
-    full = replace(full, holders=told, holder_count=tally.used(full.limit.scope).running)
-    set_by = provenance_of(context, connection, [full.limit]).get(full.limit.version or 0)
-    return full.describe(describe_origin(full.limit, set_by, context.clock()))
+    use = use_of(execution.demand, is_running=True)
+    full = [quota for limit in limits if (quota := tally.full([limit], use, OF_RUNNING))]
+    set_by = provenance_of(context, connection, (quota.limit for quota in full))
+    described = []
+    for quota in full:
+        limit = quota.limit
+        holders = execution_quotas.holders(connection, limit.scope, limit=MOST_HOLDERS)
+        told = [
+            holder.name if (holder.project, holder.domain) == (execution.project, execution.domain) else str(holder)
+            for holder in holders
+            if context.access.allows("executions.read", Scope(holder.domain, holder.project))
+        ]
+        held = replace(quota, holders=told, holder_count=tally.used(limit.scope).running)
+        described.append(held.describe(describe_origin(limit, set_by.get(limit.version or 0), context.clock())))
+    return " ".join(described)
 
 
 def foresee(
@@ -129,7 +132,7 @@ def warn_of_use(context: Context, connection: Connection, changes: Iterable[RowC
         used = usage_of(connection, limits)
         for limit in limits:
             amount = used[limit.scope].of(limit.field)
-            if amount >= limit.most and limit.most:
+            if amount and amount >= limit.most:
                 what = "further executions wait" if limit.field in OF_RUNNING else "further executions are refused"
                 message = (
                     f"{limit.show(amount)} of {limit.show(limit.most)} {limit.field} is used at {limit.scope} already: "

@@ -37,11 +37,19 @@ def create_row(
 
 
 def row_not_found(
-    context: Context, connection: Connection | None, error: type[NotFound], kind: str, name: str, names: Iterable[str]
+    context: Context,
+    connection: Connection | None,
+    error: type[NotFound],
+    kind: str,
+    name: str,
+    names: Iterable[str],
+    *,
+    field: str = "name",
 ) -> NotFound:
     """The error for a name that no row has: by whom it was deleted, or the closest of the names that there are.
 
-    Without a connection nothing is said of deletions, for those who may not see them all.
+    `field` is where the request names it. Without a connection nothing is said of deletions, for those who may not see
+    them all.
     """
     noun = kind.lower().replace("_", "-")
     is_looked_up = connection is not None and "\0" not in name
@@ -50,10 +58,10 @@ def row_not_found(
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
         return error(
             f"The {noun} '{shorten(name)}' {reason} `rainbowctl get {noun}` lists those that there are.",
-            details=[{"field": "name", "reason": reason, "provenance": deleted_by.as_json()}],
+            details=[{"field": field, "reason": reason, "provenance": deleted_by.as_json()}],
         )
     near = closest(name, names)
     return error(
         f"No {noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {noun}` lists them.",
-        details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
+        details=[{"field": field, "reason": "is unknown.", "closest": list(near)}],
     )

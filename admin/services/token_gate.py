@@ -155,6 +155,7 @@ class TokenGate:
             execution=lease.name,
             holder=holder_of(lease),
             lease_seconds=context.settings.agents.lease_seconds,
+            is_leased=not lease.was_over(self._now),
         )
         try:
             answer = self._session.renew(renewal)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.problems import invalid
+from admin.core.problems import invalid, shorten
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM, Scope
@@ -28,10 +28,17 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.core.token_pools.explanations import LimitUse, limit_uses
 from admin.core.token_pools.grants import Grant, Release, Renewal
-from admin.core.token_pools.limits import Limit
+from admin.core.token_pools.limits import Limit, describe_too_small
 from admin.core.token_pools.lines import Waiter
 from admin.core.token_pools.releases import check_release
-from admin.errors import TokenConflict, TokenPoolNotFound, TokensNotHeld, TokensUnreachable
+from admin.errors import (
+    TokenConflict,
+    TokenPoolNotFound,
+    TokensNotHeld,
+    TokensUnreachable,
+    UnknownDomain,
+    UnknownProject,
+)
 from admin.metrics import token_refusals
 from admin.services.changeable.base import ChangeOptions, read_under
 from admin.services.changeable.token_pools import token_pool_write
@@ -129,7 +136,7 @@ def put_token_pool(
 
 def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
     """Grant a claim, or say what is full; an error where no waiting would help."""
-    _check_place(context, claim.place)
+    _check_place(context, claim.place, "claim")
     holder = context.access.identity.user or ""
     try:
         answer = context.tokens.allocate(replace(claim, holder=holder))
@@ -147,11 +154,10 @@ def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
     match answer:
         case UnknownPools():
             with context.database.reading() as connection:
-                raise _not_found(context, connection, answer.pools[0])
+                pool = answer.pools[0]
+                raise _not_found(context, connection, pool, f"claim.pools.{shorten(pool)}")
         case NeverFits():
-            limit = answer.limit
-            reason = f"{answer.amount} can never fit: the most is {limit.cap}, by {limit.origin} ({limit.level})."
-            raise invalid(f"claim.pools.{answer.pool}", reason)
+            raise invalid(f"claim.pools.{answer.pool}", describe_too_small(answer.limit, answer.amount))
         case Conflict():
             pools = ", ".join(f"{grant.amount} of {pool}" for pool, grant in answer.held.items())
             raise TokenConflict(
@@ -162,13 +168,13 @@ def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
 
 def renew(context: Context, renewal: Renewal) -> Renewed:
     """Hold tokens for another lease; TokensNotHeld where the lease is over or the number old."""
-    _check_place(context, renewal.place)
+    _check_place(context, renewal.place, "renewal")
     try:
         answer = context.tokens.renew(replace(renewal, holder=context.access.identity.user or ""))
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Renew again before the lease is over.") from error
     if isinstance(answer, NotHeld):
-        raise _not_held(renewal.token, answer, "Stop what needs them, and allocate again.")
+        raise _not_held(renewal.token, renewal.place, answer, "Stop what needs them, and allocate again.")
     return answer
 
 
@@ -177,14 +183,14 @@ def release(context: Context, release: Release) -> Released:
     if release.force:
         context.access.check("token_pools.write")
     if release.place is not None:
-        _check_place(context, release.place)
+        _check_place(context, release.place, "release")
     try:
         checked = _checked(context, release)
         answer = checked if isinstance(checked, NotHeld) else context.tokens.release(checked)
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Release again, or let the lease run out.") from error
     if isinstance(answer, NotHeld):
-        raise _not_held(release.token, answer, "Nothing was released.")
+        raise _not_held(release.token, release.place, answer, "Nothing was released.")
     if release.force:
         user = context.access.identity.user or "somebody"
         _log.warning("%s released %s of token '%s' by force", user, dict(answer.amounts), release.token)
@@ -220,25 +226,32 @@ def _with_origins(context: Context, limits: Sequence[Limit]) -> list[Limit]:
     ]
 
 
-def _check_place(context: Context, place: Scope) -> None:
-    """Refuse an unknown project or domain."""
-    if place.project:
+def _check_place(context: Context, place: Scope, within: str = "") -> None:
+    """Refuse an unknown project or domain; `within` is the field of the request that has them."""
+    if not place.project:
+        return
+    try:
         with context.database.reading() as connection:
             check_readable(context, connection, place)
+    except (UnknownProject, UnknownDomain) as error:
+        if within:
+            error.details = [{**detail, "field": f"{within}.{detail['field']}"} for detail in error.details]
+        raise
 
 
-def _not_held(token: str, answer: NotHeld, remedy: str) -> TokensNotHeld:
+def _not_held(token: str, place: Scope | None, answer: NotHeld, remedy: str) -> TokensNotHeld:
     pools = ", ".join(answer.pools)
+    where = f"for {Scope(*place[:2])}" if place and place.project else "without a project"
     if answer.current is not None:
         reason = f"holds {pools} by the number {answer.current} now; the one that was given is old."
     else:
-        reason = f"holds nothing of {pools}: it was never granted, was given back, or its lease is over."
+        reason = f"holds nothing of {pools} {where}: it was never granted, was given back, or its lease is over."
     return TokensNotHeld(f"The token '{token}' {reason} {remedy}")
 
 
-def _not_found(context: Context, connection: Connection, name: str) -> Exception:
+def _not_found(context: Context, connection: Connection, name: str, field: str = "name") -> Exception:
     names = TOKEN_POOLS.names(connection)
-    return row_not_found(context, connection, TokenPoolNotFound, TOKEN_POOL, name, names)
+    return row_not_found(context, connection, TokenPoolNotFound, TOKEN_POOL, name, names, field=field)
 
 
 def _provenance(connection: Connection, pools: Sequence[StoredPayload]) -> dict[int, Provenance]:

@@ -106,6 +106,9 @@ class Holder(NamedTuple):
     domain: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.project}/{self.domain}/{self.name}"
+
 
 def holders(connection: Connection, scope: Scope, *, limit: int) -> Sequence[Holder]:
     """The oldest executions at and below a scope that agents have."""

@@ -78,6 +78,7 @@ class LeasedExecution:
         self.__dict__.update(zip(names, values, strict=True))
         self._changed: dict[str, object] = {}
         self._loaded_attempt = self.attempt
+        self._loaded_lease_end = self.lease_expires_at
         self._new_events: list[Event] = []
 
     @property
@@ -102,6 +103,10 @@ class LeasedExecution:
     def is_over(self, now: datetime) -> bool:
         """Whether no agent has a lease of it any more that has not run out."""
         return self.lease_expires_at is None or self.lease_expires_at <= now
+
+    def was_over(self, now: datetime) -> bool:
+        """The same of the lease that it had when it was read."""
+        return self._loaded_lease_end is None or self._loaded_lease_end <= now
 
     @property
     def is_renewed(self) -> bool:

@@ -298,6 +298,13 @@ def test_an_explanation_says_what_is_full_and_who_has_it(api: FlaskClient, agent
     assert "1 of 1 executions run, by running of the execution-quota at project flytesnacks" in status["message"]
     assert f"(revision {row['revision']}, " in status["message"]
     assert status["message"].endswith("Held by a.")
+    quota(api, "domain", running=1)  # that is full too
+    created(api, "c", project="flyteexamples", cluster=agent.cluster)
+    agent.start()
+    told = get(api, f"executions/flyteexamples/{DOMAIN}/c/explanation")["status"]["message"]
+    assert told.endswith(f"Held by {PROJECT}/{DOMAIN}/a.")
+    both = get(api, f"executions/{PROJECT}/{DOMAIN}/b/explanation")["status"]["message"]
+    assert [level in both for level in (f"at domain {DOMAIN}", f"at project {PROJECT}")] == [True, True]
     assert "when both it and the quota have room" in status["next"]
 
 
@@ -305,7 +312,8 @@ def test_a_quota_below_what_is_used_is_warned_of(api: FlaskClient, agent: Played
     add(agent, "a", "b", "c")
     agent.start(2)
     for query in ("?dry_run=true", ""):
-        body = {"attributes": {"matching_attributes": {"execution_quota": {"running": 1, "waiting": 1, "cpu": "100"}}}}
+        payload = {"running": 1, "waiting": 0, "cpu": "100"}
+        body = {"attributes": {"matching_attributes": {"execution_quota": payload}}}
         warnings = ok(api.put(f"{API}/project_attributes/{PROJECT}{query}", json=body))["warnings"]
         told = [(warning["code"], warning["field"]) for warning in warnings]
         assert told == [("quota_full", "running"), ("quota_full", "waiting")]

@@ -15,7 +15,7 @@ from admin.metrics import count_tokens, token_refusals
 from admin.services import exchange_batches
 from admin.store.token_backends.base import Observer
 from tests.conftest import MakeApp
-from tests.support.agents import PlayedAgent, add, phase, played_agent, shown
+from tests.support.agents import PlayedAgent, add, event_types, phase, played_agent, shown
 from tests.support.apps import context_of
 from tests.support.placing import API, explanation, get, ok
 from tests.support.redis import RunningRedis, redis_server, running_redis
@@ -101,6 +101,30 @@ def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask
     assert agent.client.get("/api/v1/token_pools/hive").get_json()["reason"] == reason
     assert agent.offered(1) == {}
     assert shown(agent, "e")["closure"]["reason"]["message"] == f"It waits for 1 token of hive. {reason}"
+    wait_until(lambda: agent.start(1) == ["e"])
+
+
+@pytest.mark.parametrize("app", [3.0], indirect=True)
+def test_what_runs_keeps_its_tokens_when_redis_was_flushed(app: Flask, server: RunningRedis) -> None:
+    from redis import Redis
+
+    host, _, port = server.address.rpartition(":")
+    agent = play(app, "here")
+    add(agent, "d", **HIVE)
+    add(agent, "e", **HIVE)
+    wait_until(lambda: agent.start(2) == ["d"])
+    with Redis(host=host, port=int(port)) as client:
+        client.flushall()
+    assert get(agent.client, "token_pools/hive")["used"] == 0
+
+    def grants_again() -> bool:
+        assert agent.offered(1) == {}  # and renews
+        return "reason" not in get(agent.client, "token_pools/hive")
+
+    wait_until(grants_again)
+    assert (used(agent), agent.offered(1)) == (1, {})
+    assert "TOKENS_LOST" not in event_types(agent.client, "d", agent.project)
+    agent.finish(["d"])
     wait_until(lambda: agent.start(1) == ["e"])
 
 

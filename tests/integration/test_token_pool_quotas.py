@@ -75,6 +75,19 @@ def test_an_unknown_pool_is_warned_of_and_has_no_effect(api: FlaskClient) -> Non
     assert quota(api, "project", pools={"hivee": 4, "hive": 1})["warnings"] == []
 
 
+def test_a_quota_below_what_is_held_is_warned_of(api: FlaskClient) -> None:
+    define(api, capacity=9, caps={})
+    for token in ("a", "b"):
+        allocate(api, token)
+    body = {"attributes": {"matching_attributes": {"token_pool_quota": {"pools": {"hive": 1}}}}}
+    for query in ("?dry_run=true", ""):
+        [warning] = ok(api.put(f"{API}/project_attributes/{PROJECT}{query}", json=body))["warnings"]
+        assert (warning["code"], warning["field"]) == ("quota_full", "pools.hive")
+        assert f"2 of 1 tokens of pool 'hive' are held at project {PROJECT} already" in warning["message"]
+    assert allocate(api, "c")["full"][0]["level"] == "project"
+    assert quota(api, "domain", pools={"hive": 3})["warnings"] == []
+
+
 def test_a_pool_and_its_quota_may_be_one_change(api: FlaskClient) -> None:
     pool = {"token_pool_definition": {"name": "spark", "capacity": 3}}
     row = {"resource_type": "TOKEN_POOL_QUOTA", "project": PROJECT, "payload": {"pools": {"spark": 1}}}

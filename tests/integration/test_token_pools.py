@@ -99,23 +99,43 @@ def test_what_cannot_be_is_refused_and_changes_nothing(api: FlaskClient) -> None
         return refused(api.post(f"{API}/token_allocations", json={"claim": claim("x", **fields)}), status, error, field)
 
     never = asked(400, "invalid_request", "claim.pools.hive", pools={"hive": 2})
-    assert "can never fit: the most is 1, by the caps of token pool 'hive' (project)" in never["message"]
+    assert "can never fit: the most is 1, by the caps of token pool 'hive' (project). Ask for" in never["message"]
     asked(400, "invalid_request", "claim.pools.hive", pools={"hive": -1})
     asked(400, "invalid_request", "claim.pools.hive", pools={"hive": 0.5})
-    assert "Did you mean 'hive'?" in asked(404, "token_pool_not_found", pools={"hvie": 1})["message"]
-    asked(400, "unknown_project", project="nowhere")
+    unknown = asked(404, "token_pool_not_found", "claim.pools.hvie", pools={"hive": 1, "hvie": 1})
+    assert "Did you mean 'hive'?" in unknown["message"]
+    asked(400, "unknown_project", "claim.project", project="nowhere")
+    asked(400, "unknown_domain", "claim.domain", domain="nowhere")
     holding = {**claim("x"), "number": 1}
     refused(api.post(f"{API}/token_renewals", json={"renewal": holding}), 409, "tokens_not_held")
     refused(api.post(f"{API}/token_releases", json={"release": holding}), 409, "tokens_not_held")
     assert allocate(api, "x")["status"] == "granted"
     old = refused(api.post(f"{API}/token_renewals", json={"renewal": {**holding, "number": 7}}), 409, "tokens_not_held")
     assert "by the number 1 now; the one that was given is old" in old["message"]
+    elsewhere = {"token": "x", "pools": {"hive": 1}, "number": 1}
+    unheld = refused(api.post(f"{API}/token_releases", json={"release": elsewhere}), 409, "tokens_not_held")
+    assert "holds nothing of hive without a project" in unheld["message"]
     again = {"claim": claim("x", domain="staging")}
     refused(api.post(f"{API}/token_allocations", json=again), 409, "token_conflict")
     refused(api.delete(f"{API}/token_pools/hive"), 409, "in_use")
     assert ok(api.get(f"{API}/token_pools/hive"))["used"] == 1
     ok(api.delete(f"{API}/token_pools/hive?force=true"))
     assert ok(api.post(f"{API}/token_releases", json={"release": {**holding}}))["pools"] == {"hive": 1}
+
+
+def test_a_bound_that_is_lowered_under_use_is_warned_of(api: FlaskClient) -> None:
+    define(api, capacity=5)
+    for token in ("a", "b", "c"):
+        allocate(api, token)
+    assert define(api, capacity=5, caps={"project": 4})["warnings"] == []
+    lowered = define(api, capacity=2, caps={"project": 1})
+    assert [(warning["code"], warning["field"]) for warning in lowered["warnings"]] == [
+        ("quota_full", "capacity"),
+        ("quota_full", "caps.project"),
+    ]
+    assert "3 of 2 tokens of pool 'hive' are held already" in lowered["warnings"][0]["message"]
+    assert define(api, capacity=2, caps={"project": 1}, description="Half of them.")["warnings"] == []
+    assert (lowered["token_pool"]["used"], allocate(api, "d")["status"]) == (3, "exhausted")
 
 
 def test_while_redis_does_not_answer_nothing_is_granted_or_deleted(make_app: MakeApp) -> None:

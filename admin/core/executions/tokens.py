@@ -11,7 +11,7 @@ from admin.core.json_text import json_string, json_value
 from admin.core.problems import Problem, closest, did_you_mean, raise_problems
 from admin.core.token_pools.answers import Allocation, Conflict, Exhausted, Full, Granted, NeverFits, UnknownPools
 from admin.core.token_pools.claims import EXECUTION_PREFIX
-from admin.core.token_pools.limits import POOL, Terms, never_fits
+from admin.core.token_pools.limits import POOL, Terms, describe_too_small, never_fits
 
 #: The reason of an execution whose cluster has room, and which waits for tokens.
 WAITING_FOR_TOKENS = "WAITING_FOR_TOKENS"
@@ -66,8 +66,7 @@ def check_amounts(
             reason = f"There is no token pool '{pool}'.{did_you_mean(near)} Define it, or ask for another."
             problems.append(Problem(field=field_of(pool), reason=reason, closest=near))
         elif limit := never_fits(pool, amount, terms[pool]):
-            reason = f"{amount} can never fit: the most is {limit.cap}, by {limit.origin} ({limit.level})."
-            problems.append(Problem(field=field_of(pool), reason=f"{reason} Ask for fewer, or raise that."))
+            problems.append(Problem(field=field_of(pool), reason=describe_too_small(limit, amount)))
     raise_problems(problems)
 
 
@@ -124,6 +123,11 @@ def _of_pool(full: Full) -> str:
 
 
 def describe_level(full: Full) -> str:
-    """Which level is full: `the pool is full`, or `its project is full`."""
+    """Which level is full: `the pool is full`, or `its project has too few free` for more than one token.
+
+    It stays the same while others come and go.
+    """
     level = "the pool" if full.limit.level == POOL else f"its {full.limit.level}"
-    return f"{level} is full" if not full.promised else f"what is free of {level} is kept for those ahead in line"
+    if full.promised:
+        return f"what is free of {level} is kept for those ahead in line"
+    return f"{level} is full" if full.amount == 1 else f"{level} has too few free"

@@ -64,6 +64,7 @@ class Renewal:
     holder: str = ""
     lease_seconds: float = 60.0
     expires_at: datetime | None = None  #: as the holder was told last
+    is_leased: bool = False  #: whether an execution has them whose lease is not over, as the admin's database tells
 
     @classmethod
     def of(cls, grants: Mapping[str, Grant]) -> Renewal:

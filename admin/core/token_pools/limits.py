@@ -125,6 +125,12 @@ def never_fits(pool: str, amount: int, terms: Terms) -> Limit | None:
     return min(too_small, key=lambda limit: limit.cap, default=None)
 
 
+def describe_too_small(limit: Limit, amount: int) -> str:
+    """Why an amount is never granted, and what to do."""
+    most = f"the most is {limit.cap}, by {limit.origin} ({limit.level})"
+    return f"{amount} can never fit: {most}. Ask for fewer, or raise that."
+
+
 def tightest(limits: Iterable[Limit]) -> dict[str, int]:
     """The smallest cap of each bucket."""
     caps: dict[str, int] = {}

@@ -54,6 +54,7 @@ def renewal_document(renewal: Renewal) -> Document:
         "amounts": dict(renewal.amounts),
         **_place_document(renewal.place, renewal.execution, renewal.holder),
         **expires,
+        "is_leased": renewal.is_leased,
     }
 
 

@@ -82,7 +82,7 @@ def edit_from_flags(kind: Kind, values: Mapping[str, Any]) -> Edit:
     for entry in fields(kind.schema):
         typed = values.get(parameter_name(entry.path))
         if typed is not None and typed != ():
-            _assign(changes, entry, _typed_value(entry, typed))
+            _assign(changes, entry, _typed_value(entry, typed, f"--{entry.path}"))
     for text in values.get("set_path") or ():
         _set_by_path(kind, changes, text)
     unset = [_leaf(kind, "--unset", path) for path in values.get("unset") or ()]
@@ -114,8 +114,8 @@ def _help(entry: Field) -> str:
     return text
 
 
-def _typed_value(entry: Field, typed: Any) -> Any:
-    flag = f"--{entry.path}"
+def _typed_value(entry: Field, typed: Any, flag: str) -> Any:
+    """The value of a field; `flag` is what was typed for it, which errors name."""
     if entry.shape == "map":
         inner = entry.schema["additionalProperties"]
         return {key: _scalar(flag, inner, value) for key, value in (_pair(flag, text) for text in typed)}
@@ -130,11 +130,11 @@ def _typed_value(entry: Field, typed: Any) -> Any:
         return _flow(flag, entry.schema, typed)
     if entry.shape == "list":
         return [_scalar(flag, entry.schema["items"], text) for text in typed]
-    _check_null(entry, typed)
+    _check_null(entry, typed, flag)
     return _scalar(flag, entry.schema, typed)
 
 
-def _check_null(entry: Field, typed: str) -> None:
+def _check_null(entry: Field, typed: str, flag: str) -> None:
     """Refuse what means null in files, for on the command line another flag unsets a field."""
     is_empty_text = typed == "" and entry.schema.get("minLength") == 0
     if typed not in NULLS or "null" not in types(entry.schema) or is_empty_text:
@@ -142,7 +142,7 @@ def _check_null(entry: Field, typed: str) -> None:
     reason = "is empty" if typed == "" else f"{typed} is no value"
     text = f" A file takes {typed!r} in quotes as text." if typed and entry.shape == "text" else ""
     raise InvalidInput(
-        f"--{entry.path} {reason}: give one, or --unset {entry.leaf} to unset it, or --inherit {entry.leaf} to "
+        f"{flag} {reason}: give one, or --unset {entry.leaf} to unset it, or --inherit {entry.leaf} to "
         f"inherit it.{text}"
     )
 
@@ -190,14 +190,15 @@ def _leaf(kind: Kind, flag: str, typed: str) -> str:
 def _set_by_path(kind: Kind, changes: dict[str, Any], text: str) -> None:
     path, value = _pair("--set", text)
     leaf = _leaf(kind, "--set", path)
+    flag = f"--set {leaf}"
     entry = next(entry for entry in fields(kind.schema) if leaf == entry.path or leaf.startswith(f"{entry.path}."))
     key = leaf[len(entry.path) + 1 :]
     if entry.is_pairs:
-        _assign(changes, entry, _typed_value(entry, [f"{key}={value}"]))
+        _assign(changes, entry, _typed_value(entry, [f"{key}={value}"], flag))
     elif entry.shape == "keyed":
-        item = _flow("--set", {**entry.schema["items"], "required": []}, value)
+        item = _flow(flag, {**entry.schema["items"], "required": []}, value)
         _assign(changes, entry, [{str(key_property(entry.schema)): key, **item}])
     elif shape_of(entry.schema) in {"list", "objects"}:
-        _assign(changes, entry, _flow("--set", entry.schema, value))
+        _assign(changes, entry, _flow(flag, entry.schema, value))
     else:
-        _assign(changes, entry, _typed_value(entry, value))
+        _assign(changes, entry, _typed_value(entry, value, flag))

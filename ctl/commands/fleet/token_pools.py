@@ -61,6 +61,12 @@ def _refusals(pool: Document) -> str:
     return f"since the admin started, by the level that was full: {counts}" if counts else ""
 
 
+def _use(pool: Document) -> str:
+    """How much of a pool is held."""
+    free = f"{pool['free']} {'is' if pool['free'] == 1 else 'are'} free"
+    return f"{pool['used']} of {pool['capacity']} tokens are held, {free}; {pool['waiting']} in line"
+
+
 def _place(entry: Document) -> str:
     return "/".join(entry[key] for key in ("project", "domain", "execution") if entry.get(key))
 
@@ -68,8 +74,7 @@ def _place(entry: Document) -> str:
 def show_details(session: Session, pool: Document, switched_by: str, defined_by: str) -> None:
     """Print a pool, who holds its tokens, and who waits for some."""
     printer = session.printer
-    held = f"{pool['used']} of {pool['capacity']} tokens are held, {pool['free']} are free"
-    printer.sentence(f"token pool {pool['name']}: {held}; {pool['waiting']} in line")
+    printer.sentence(f"token pool {pool['name']}: {_use(pool)}")
     facts = {
         "reason": pool.get("reason"),
         "description": pool.get("description"),
@@ -160,8 +165,7 @@ def explain_token_pool(session: Session, flags: Mapping[str, Any]) -> None:
     if printer.machine_output([f"{TOKEN_POOL}/{name}"], answer):
         return
     printer.sentence(str(answer["summary"]))
-    held = f"{answer['used']} of {answer['capacity']} tokens are held, {answer['free']} are free"
-    printer.sentence(f"token pool {name}: {held}; {answer['waiting']} in line")
+    printer.sentence(f"token pool {name}: {_use(answer)}")
     if refused := _refusals(answer):
         printer.sentence(f"{'refused':<14}{refused}", indent=" " * 14)
     printer.line()

@@ -2,7 +2,7 @@
 
 local held, missing = held_grants(true)
 local is_open = now >= state.grants_from
-local is_live = request.expires and request.expires > now
+local is_live = request.is_leased or (request.expires and request.expires > now)
 if #missing > 0 and not is_open and is_live and not request.capacities then
   return answer({ status = 'capacities' })
 end
