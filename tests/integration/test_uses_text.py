@@ -9,6 +9,7 @@ import pytest
 
 from admin.testing import running_admin
 from ctl.main import run
+from tests.support.ages import without_ages
 
 
 def test_where_used_tells_names_from_groups_and_what_was_deleted(
@@ -201,11 +202,11 @@ def test_the_dry_run_of_a_pool_says_where_new_executions_would_wait_and_why(
             shown = rainbowctl(f"update pool std {line} --dryRun")
             assert kept in shown
             assert "'elm' is cordoned, event " in shown
-            answer = json.loads(rainbowctl(f"update pool std {line} --dryRun -o json"))["new_executions"]
+            answer = json.loads(without_ages(rainbowctl(f"update pool std {line} --dryRun -o json")))["new_executions"]
             assert (answer["refused"], answer["waiting"]) == (0, 1)
         for line in (f"plan -f {pool}", f"apply -f {pool} --dryRun"):
             assert kept in rainbowctl(line)
-            assert json.loads(rainbowctl(f"{line} -o json"))["new_executions"] == answer
+            assert json.loads(without_ages(rainbowctl(f"{line} -o json")))["new_executions"] == answer
         assert "new executions" not in rainbowctl("update pool std --removeMember elm --dryRun")
 
 
