@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import JSON, Boolean, Column, Connection, Index, Table, Text, delete, exists, insert, select
 
 from admin.core.cluster_resources.states import NamespaceReport, ObjectReport, ObjectState, news
+from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 from admin.store.sql_types import AnyRow
 
@@ -96,13 +97,13 @@ def reports(
     return [(row.cluster, _report(row)) for row in connection.execute(query)]
 
 
-def those_there(connection: Connection, cluster: str, namespaces: Iterable[str]) -> set[str]:
-    """Those of some namespaces that are on a cluster."""
+def those_there(connection: Connection, cluster: str, namespaces: Iterable[str]) -> set[tuple[str, Scope]]:
+    """Those of some namespaces that are on a cluster, each with the project and domain that it was made for."""
     table = namespace_reports.c
-    query = select(table.namespace).where(
+    query = select(table.namespace, table.project, table.domain).where(
         table.cluster == cluster, table.is_there, table.namespace.in_(list(namespaces))
     )
-    return set(connection.execute(query).scalars())
+    return {(row.namespace, Scope(row.domain, row.project)) for row in connection.execute(query)}
 
 
 def is_reported(connection: Connection, cluster: str) -> bool:
