@@ -15,6 +15,7 @@ from werkzeug.test import TestResponse
 from admin.console.front import all_pages
 from admin.console.setting_forms import fields_of, patch_of, sent_fields
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from admin.core.settings.scopes import Scope
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_users import made_user
 from tests.support.apps import opened_app
@@ -111,6 +112,20 @@ def test_the_scopes_right_below_one_are_listed_with_what_is_set_there(shared: Fl
     [plan] = get(shared, f"scopes?{workflow}&search=NIGHT")["scopes"]
     assert (plan["launch_plan"], plan["kinds"], plan["rows_below"]) == ("nightly", kind, 0)
     assert "nightly" in shared.get(f"/console/settings?{workflow}").text
+
+
+def test_no_page_of_scopes_tells_names_that_one_may_not_see(app: Flask) -> None:
+    ada = made_user(app)
+    row = {"attributes": {"matching_attributes": {"quality_of_service": {"tier": "LOW"}}}}
+    for name in ("seen-1", "hidden-1", "hidden-2", "hidden-3", "seen-2"):
+        ada.do("PUT", f"workflow_attributes/{PROJECT}/{DOMAIN}/{name}", row)
+    eve = made_user(app, "eve", role="viewer", scope=Scope(DOMAIN, PROJECT, "seen-1"))
+    query = f"scopes?project={PROJECT}&domain={DOMAIN}&limit=1"
+    listed = eve.get(query)
+    assert [scope["workflow"] for scope in listed["scopes"]] == ["seen-1"]
+    assert "token" not in listed
+    assert len(ada.get(query)["scopes"]) == 1
+    assert "token" in ada.get(query)
 
 
 def test_warnings_and_rows_without_effect_of_exactly_one_scope(shared: FlaskClient, project: str) -> None:
