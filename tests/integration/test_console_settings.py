@@ -360,6 +360,9 @@ def test_writes_of_settings_are_forms_that_are_checked(api: FlaskClient) -> None
     writes = [page for page in all_pages() if page.method == "POST" and "/settings" in page.path]
     assert len(writes) == 4
     assert api.get("/console/settings/edit?resource_type=4").status_code == 400  # the platform is configured
+    for change in ('"payload"', "[]", "7", '{"set":5,"unset":[],"inherit":[]}', '{"set":{}}', "[" * 100_000):
+        refused = send(api, path.replace("/edit?", "/apply?"), path, version="0", change=change)
+        assert (refused.status_code, "fill in the form again" in refused.text) == (400, True), change[:40]
     unknown = api.get(edit_path("NOTHING"))
     assert (unknown.status_code, "NOTHING" in unknown.text) == (400, True)
 
