@@ -68,11 +68,11 @@ class NamespaceEvent:
 def installation(connection: Connection, now: datetime) -> str:
     """The id of this admin's database, by which its objects are known; made where there is none."""
     query = select(installations.c.id).order_by(installations.c.created_at, installations.c.id).limit(1)
-    found = connection.execute(query).scalar()
-    if found is None:
+    id = connection.execute(query).scalar()
+    if id is None:
         insert_new(connection, installations, [{"id": uuid.uuid4().hex, "created_at": now}])
-        found = connection.execute(query).scalar_one()
-    return str(found)
+        id = connection.execute(query).scalar_one()
+    return str(id)
 
 
 def reports(

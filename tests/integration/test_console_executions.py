@@ -200,6 +200,9 @@ def test_all_that_filters_fit_is_cancelled_if_their_number_is_confirmed(shared: 
     page = f"/console/executions/cancel?project={project}&phase=QUEUED"
     filters = {"project": project, "phase": "QUEUED"}
     assert "2 unfinished executions fit these filters" in main(shared.get(page))
+    terms = rf"project={project},phase=QUEUED,name contains a\,b"
+    command = f"rainbowctl delete execution --allProjects --filter.fieldSelector '{terms}' --dryRun"
+    assert command in html.unescape(shared.get(f"{page}&search=a,b").text)
     created(shared, "c", project=project)
     refused = send(shared, "/console/executions/cancel", page, confirmation="2 executions", **filters)
     assert refused.status_code == 400
