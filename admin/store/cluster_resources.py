@@ -21,6 +21,8 @@ installations = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
+_SELECT_INSTALLATION = select(installations.c.id).order_by(installations.c.created_at, installations.c.id).limit(1)
+
 namespace_reports = Table(
     "namespace_reports",
     metadata,
@@ -65,14 +67,17 @@ class NamespaceEvent:
     at: datetime
 
 
+def find_installation(connection: Connection) -> str | None:
+    """The id of this admin's database, by which its objects are known; None where it has none yet."""
+    id = connection.execute(_SELECT_INSTALLATION).scalar()
+    return None if id is None else str(id)
+
+
 def installation(connection: Connection, now: datetime) -> str:
-    """The id of this admin's database, by which its objects are known; made where there is none."""
-    query = select(installations.c.id).order_by(installations.c.created_at, installations.c.id).limit(1)
-    id = connection.execute(query).scalar()
-    if id is None:
+    """The same, made where there is none."""
+    if find_installation(connection) is None:
         insert_new(connection, installations, [{"id": uuid.uuid4().hex, "created_at": now}])
-        id = connection.execute(query).scalar_one()
-    return str(id)
+    return str(connection.execute(_SELECT_INSTALLATION).scalar_one())
 
 
 def reports(
