@@ -155,14 +155,17 @@ def test_a_scope_shows_what_applies_where_from_and_which_levels_were_silent(api:
     assert f'href="/console/settings?domain={DOMAIN}"' in page
     assert '<a href="/console/history/1">revision 1</a>' in page
     assert "set here, version 2" in page
-    assert "project<span" in page or ">project</a><span" in page
+    bar = re.findall(r'<ol class="levels">(.*?)</ol>', page, re.S)[0]  # of the first kind, task resources
+    levels = ["platform: says", "domain: says", "project: silent", "project-domain: silent"]
+    assert re.sub(r"<[^>]*>", "", bar).split("\n") == ["", *(f"  {level}" for level in levels), ""]
     assert 'href="/console/settings/uses?pool=nowhere"' in page
     assert "nowhere" in re.findall(r'<div class="notice wait"><p>(.*?)</p>', page, re.S)[0]
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
     uses = api.get("/console/settings/uses?pool=nowhere").text
     assert "There is no pool of that name." in uses
-    assert f"{DOMAIN}/" in uses or f"{PROJECT}/{DOMAIN}" in uses
+    row = f'<a href="/console/settings?project={PROJECT}&amp;domain={DOMAIN}"><bdi>{PROJECT}/{DOMAIN}</bdi></a>'
+    assert row in uses
 
 
 def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
