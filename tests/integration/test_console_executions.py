@@ -285,6 +285,7 @@ def test_a_launch_plan_is_found_and_its_inputs_are_typed(shared: FlaskClient, pr
         "[!!binary aGk=]": "tag:yaml.org,2002:binary is not allowed",
         r'["\ud800"]': "half a character",
         "[2026-01-01]": "is not a number",
+        f"[{'1,' * 40_000}]": "more than 65,536: use rainbowctl",
     }.items():
         broken = send(shared, "/console/create", page, **{**fields, "inputs.data": "x", "inputs.rates": text})
         assert reason in problem(broken, "inputs.rates"), text
