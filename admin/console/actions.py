@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.commands import selector_options
 from admin.console.executions import SELECTORS, selector_of
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
@@ -72,22 +73,13 @@ def preview_cancel_many() -> str:
     return render(
         "executions/cancel_many.html",
         title="Cancel executions",
-        commands=_many_commands(selector),
+        commands=[
+            ["delete", "execution", "--allProjects", *selector_options(selector, has_flags=False), "--dryRun"],
+        ],
         query=query,
         selector=selector,
         preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector}),
     )
-
-
-def _many_commands(selector: Mapping[str, str]) -> list[list[str]]:
-    """The command that ends what a selector fits; none where it says what the command says otherwise."""
-    if selector.keys() & {"filters", "created_after", "created_before"}:
-        return []
-    terms = [
-        f"{name} in ({value.replace(',', ';')})" if "," in value else f"{name}={value}"
-        for name, value in selector.items()
-    ]
-    return [["delete", "execution", "--allProjects", "--selector", ",".join(terms), "--dryRun"]]
 
 
 @pages.add("POST", "/executions/cancel", permission="executions.end", shows_some=True)

@@ -26,8 +26,8 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\,;=<>(
 
 
 def selector_options(selector: Mapping[str, str], *, has_flags: bool = True) -> list[str]:
-    """A selector of REST as options of rainbowctl; without `has_flags`, of a command that takes a field selector."""
-    flags = {name: flag for name, flag in _FLAGS.items() if has_flags or name in ("project", "domain")}
+    """A selector of REST as options of rainbowctl; without `has_flags`, as a field selector alone."""
+    flags = _FLAGS if has_flags else {}
     options = [word for name, value in selector.items() if name in flags for word in (flags[name], value)]
     terms = [
         term

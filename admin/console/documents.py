@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from admin.configuration.yaml_files import read_documents
+from admin.console.setting_forms import check_length
 from admin.core.problems import invalid
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.services.changeable.registry import DEFINITION_FIELDS
@@ -28,6 +29,10 @@ class Asked(NamedTuple):
 
 def read_changes(text: str) -> list[Asked]:
     """The changes that a text asks for: documents of YAML or JSON, or a body of REST with `changes`."""
+    try:
+        check_length(text)
+    except ValueError as error:
+        raise invalid(FIELD, str(error)) from None
     try:
         documents = read_documents(text.replace("\r\n", "\n"))
     except yaml.MarkedYAMLError as error:

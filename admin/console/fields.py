@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from admin.console.setting_forms import read_document
+
 _NUMBERED = re.compile(r"[+-]?\d+")
 _MOST_ENUM_WORDS = 1024
 
@@ -100,10 +102,9 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _yaml(text: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        where = getattr(error, "problem", None) or "cannot be read"
-        raise ValueError(f"is no YAML: {where}. Write lists as [1, 2] and maps as {{a: 1}}.") from error
+        return read_document(text)
+    except ValueError as error:
+        raise ValueError(f"{error} Write lists as [1, 2] and maps as {{a: 1}}.") from error
 
 
 def shown(field: Field, value: Any) -> str:

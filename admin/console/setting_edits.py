@@ -198,12 +198,7 @@ def apply_setting(form: Mapping[str, str]) -> Shown:
     """Make a change that was planned; where the row has changed since, the form with both."""
     place, version = _Place(), _version(form)
     message = form.get("message", "").strip()
-    try:
-        change = json.loads(form.get("change", ""))
-        if "payload" not in change and {*change} != {"set", "unset", "inherit"}:
-            raise ValueError
-    except (ValueError, TypeError):
-        raise invalid("change", "is not one: fill in the form again.") from None
+    change = _planned_change(form.get("change", ""))
     try:
         written = place.write(change, version, message)
     except (RainbowError, Invalid) as failure:
@@ -218,6 +213,24 @@ def apply_setting(form: Mapping[str, str]) -> Shown:
         shown = _form(place, payload, stored, fields=fields, raw=raw, message=message, error=error, is_stale=is_stale)
         return _refused(shown, error)
     return go_to(page("settings", "changed", **place.keys, resource_type=place.kind["name"]), _notice(written))
+
+
+def _planned_change(text: str) -> dict[str, Any]:
+    """The change that a plan has sent along, in the shape that `_change` gives it."""
+    try:
+        change = json.loads(text)
+    except (ValueError, RecursionError):
+        change = None
+    is_payload = isinstance(change, dict) and change.keys() == {"payload"}
+    if not is_payload and not (isinstance(change, dict) and _is_patch(change)):
+        raise invalid("change", "is not one: fill in the form again.")
+    checked: dict[str, Any] = change
+    return checked
+
+
+def _is_patch(change: Mapping[str, Any]) -> bool:
+    parts = {"set": dict, "unset": list, "inherit": list}
+    return change.keys() == parts.keys() and all(isinstance(change[name], type_) for name, type_ in parts.items())
 
 
 def _notice(written: Mapping[str, Any]) -> str:

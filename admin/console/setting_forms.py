@@ -16,6 +16,8 @@ from admin.core.problems import Invalid, Problem, dotted, raise_problems
 Schema = Mapping[str, Any]
 
 INHERIT, SET, UNSET = "inherit", "set", "unset"
+#: Of a text that is YAML or JSON.
+_MOST_CHARACTERS = 64 * 1024
 #: Empty entries of a map or keyed list that a form offers.
 _BLANKS = 2
 
@@ -234,8 +236,16 @@ def _read_number(text: str) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else text
 
 
+def check_length(text: str) -> None:
+    """ValueError for a text that is too long to be read as YAML here: that takes seconds, in which others wait."""
+    if len(text) > _MOST_CHARACTERS:
+        reason = f"has {len(text):,} characters, more than {_MOST_CHARACTERS:,}"
+        raise ValueError(f"{reason}: use rainbowctl, which reads files of any length.")
+
+
 def read_document(text: str) -> Any:
     """A value written as YAML or JSON; ValueError where it is neither."""
+    check_length(text)
     try:
         value = read_yaml(text)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()

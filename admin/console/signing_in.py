@@ -58,11 +58,16 @@ def sign_in_with_token(form: Mapping[str, str]) -> Shown:
     try:
         return _begin(form.get("token", "").strip(), form.get("next"))
     except RainbowError as error:
-        request.environ[FAILURE] = error  # to be audited
-        shown = Response(_page(form.get("next"), error), status=error.status, mimetype="text/html")
-        if error.retry_after is not None:
-            shown.headers["Retry-After"] = str(error.retry_after)
-        return shown
+        return _refused(error, form.get("next"))
+
+
+def _refused(error: RainbowError, after: str | None) -> Response:
+    """The page for signing in, with why that failed."""
+    request.environ[FAILURE] = error  # to be audited
+    shown = Response(_page(after, error), status=error.status, mimetype="text/html")
+    if error.retry_after is not None:
+        shown.headers["Retry-After"] = str(error.retry_after)
+    return shown
 
 
 @pages.add("GET", "/sign-in/openid", permission=OPEN)
@@ -100,8 +105,7 @@ def finish_openid() -> Shown:
         token = finish_login(openid, code=answered["code"], redirect_uri=_redirect_uri(), verifier=verifier)
         response = _begin(token, after)
     except RainbowError as error:
-        request.environ[FAILURE] = error
-        response = Response(_page(after, error), status=error.status, mimetype="text/html")
+        response = _refused(error, after)
     response.delete_cookie(_LOGIN_COOKIE, path=PREFIX)
     return response
 

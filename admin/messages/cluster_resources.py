@@ -62,8 +62,8 @@ class ClusterNamespaceAnswer(Answer):
             exists=report is not None and report.exists,
             reported_at=None if report is None else report.reported_at,
             objects=[
-                ObjectStateAnswer(object=found.object, state=found.state.value, message=found.message or None)
-                for found in (report.objects if report else ())
+                ObjectStateAnswer(object=item.object, state=item.state.value, message=item.message or None)
+                for item in (report.objects if report else ())
             ],
         )
 

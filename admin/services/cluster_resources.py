@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -15,7 +15,7 @@ from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
-from admin.services.renderings import render_namespaces
+from admin.services.renderings import render_namespaces, told_problems
 from admin.services.scopes import check_active, check_domain, find_project
 from admin.store import cluster_resources, revisions
 from admin.store.cluster_resources import NamespaceEvent
@@ -42,8 +42,9 @@ def render_namespace(context: Context, scope: Scope, cluster: str | None = None)
         clusters = applying_clusters(context, connection)
         if cluster is not None and cluster not in clusters:
             _refuse_cluster(context, connection, cluster)
-        rendering = render_namespaces(context, connection)[scope]
+        renderings = render_namespaces(context, connection)
         revision = revisions.head(connection)
+    rendering = replace(renderings[scope], problems=told_problems(context, renderings[scope], renderings))
     chosen = clusters if cluster is None else (cluster,)
     return RenderedNamespace(rendering=rendering, clusters=chosen, revision=revision)
 
@@ -100,34 +101,42 @@ def list_namespaces(
         renderings = [
             rendering
             for scope, rendering in all_renderings.items()
-            if project in (None, scope.project)
-            and domain in (None, scope.domain)
-            and context.access.allows("attributes.read", scope)
+            if project in (None, scope.project) and domain in (None, scope.domain) and _may_read(context, scope)
         ]
         known = cluster_resources.reports(connection, clusters=chosen, project=project, domain=domain)
         events: list[NamespaceEvent] = []
-        if project is not None and domain is not None:
+        if project is not None and domain is not None and _may_read(context, Scope(domain, project)):
             events = cluster_resources.events(connection, project, domain, chosen, _MOST_EVENTS)
     reports = {(name, report.namespace): report for name, report in known}
     rendered = {rendering.namespace for rendering in all_renderings.values()}
     orphans = [(name, report) for name, report in known if report.namespace not in rendered]
     states = [
-        *(_state(rendering, chosen, reports) for rendering in renderings),
-        *(_orphan(name, report) for name, report in orphans if context.access.allows("attributes.read", report.scope)),
+        *(
+            _state(rendering, told_problems(context, rendering, all_renderings), chosen, reports)
+            for rendering in renderings
+        ),
+        *(_orphan(name, report) for name, report in orphans if _may_read(context, report.scope)),
     ]
     if failing:
         states = [state for state in states if state.problems or not all(map(_is_well, state.clusters))]
     return NamespaceStates(namespaces=tuple(states[:_MOST_NAMESPACES]), count=len(states), events=tuple(events))
 
 
+def _may_read(context: Context, scope: Scope) -> bool:
+    return context.access.allows("attributes.read", scope)
+
+
 def _state(
-    rendering: Rendering, clusters: Sequence[str], reports: Mapping[tuple[str, str], NamespaceReport]
+    rendering: Rendering,
+    problems: tuple[str, ...],
+    clusters: Sequence[str],
+    reports: Mapping[tuple[str, str], NamespaceReport],
 ) -> NamespaceState:
     reported = [(name, reports.get((name, rendering.namespace))) for name in clusters]
     return NamespaceState(
         scope=rendering.scope,
         namespace=rendering.namespace,
-        problems=rendering.problems,
+        problems=problems,
         clusters=tuple(
             ClusterNamespace(
                 cluster=name, report=report, is_current=report is not None and report.digest == rendering.digest

@@ -50,13 +50,16 @@ def exchange_namespaces(
         if not is_enabled and not cluster_resources.is_reported(connection, cluster):
             return NamespaceExchange(is_enabled=False)
         renderings = render_namespaces(context, connection) if is_enabled else {}
-    with context.database.writing() as connection:
-        if not is_enabled:
-            cluster_resources.forget(connection, cluster)
-            return NamespaceExchange(is_enabled=False)
-        now, rendered = context.clock(), {rendering.namespace for rendering in renderings.values()}
-        installation = cluster_resources.installation(connection, now)
-        states = cluster_resources.store_reports(connection, cluster, reports, rendered, now) if reports else []
+        installation = cluster_resources.find_installation(connection)
+    states: list[str] = []
+    if reports or installation is None or not is_enabled:  # most calls only ask, and need no lock for writing
+        with context.database.writing() as connection:
+            if not is_enabled:
+                cluster_resources.forget(connection, cluster)
+                return NamespaceExchange(is_enabled=False)
+            now, rendered = context.clock(), {rendering.namespace for rendering in renderings.values()}
+            installation = cluster_resources.installation(connection, now)
+            states = cluster_resources.store_reports(connection, cluster, reports, rendered, now) if reports else []
     count_objects(cluster, states)
     return _answer(context, renderings, installation, digest, known)
 

@@ -31,17 +31,19 @@ class NamespaceGate:
         context = waiting[0][0].context
         fleet = current_fleet(context, connection)
         pattern = context.settings.cluster_resources.namespaces
-        wanted: dict[str, dict[str, Scope]] = {}
+        wanted: dict[str, dict[Scope, str]] = {}
         for exchange, lease in waiting:
             cluster = fleet.clusters.get(exchange.request.cluster)
             if cluster is not None and cluster.has_cluster_resources:
                 scope = Scope(lease.domain, lease.project)
-                wanted.setdefault(cluster.name, {})[pattern.name(scope)] = scope
-        missing = {
-            (name, scopes[namespace]): namespace
-            for name, scopes in wanted.items()
-            for namespace in scopes.keys() - cluster_resources.those_there(connection, name, scopes)
-        }
+                wanted.setdefault(cluster.name, {})[scope] = pattern.name(scope)
+        missing: dict[tuple[str, Scope], str] = {}
+        for name, namespaces in wanted.items():
+            # By their scopes: where the names of two are the same, the namespace is of one of them alone.
+            there = cluster_resources.those_there(connection, name, set(namespaces.values()))
+            missing |= {
+                (name, scope): namespace for scope, namespace in namespaces.items() if (namespace, scope) not in there
+            }
         return cls(missing) if missing else None
 
     def concerns(self, lease: LeasedExecution) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -12,7 +13,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
-from admin.services.renderings import changes_renderings, render_namespaces, render_namespaces_after
+from admin.services.renderings import changes_renderings, render_namespaces, render_namespaces_after, told_problems
 
 
 def preview_namespaces(context: Context, connection: Connection, changes: Sequence[RowChange]) -> list[NamespaceChange]:
@@ -28,7 +29,7 @@ def preview_namespaces(context: Context, connection: Connection, changes: Sequen
     before = render_namespaces(context, connection)
     after = render_namespaces_after(context, connection, real) if changes_renderings(real) else before
     return [
-        change
+        replace(change, problem=told_problems(context, after[change.scope], after)[0]) if change.problem else change
         for change in namespace_changes(before, after, clusters, clusters_after)
         if context.access.allows("attributes.read", change.scope)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from admin.configuration.external_values import ExternalReader
 from admin.configuration.settings import ClusterResources
@@ -21,16 +21,16 @@ class RenderingCache:
         self.templates = TemplateFiles(resources.template_path)
         self.external_values = ExternalReader(resources.external_values)
         self.lock = threading.Lock()  #: so that only one thread renders what is missing
-        self._key: Hashable = None
-        self._renderings: Renderings = {}
+        self._kept: tuple[object, Renderings] = (None, {})  #: the last key and its renderings, replaced as one
 
-    def find(self, key: Hashable) -> Renderings | None:
+    def find(self, key: object) -> Renderings | None:
         """The renderings of a key; None where others were kept last."""
-        return self._renderings if self._key == key else None
+        kept, renderings = self._kept
+        return renderings if kept == key else None
 
     def last(self) -> Renderings:
         """The renderings that were kept last, of whatever key."""
-        return self._renderings
+        return self._kept[1]
 
-    def keep(self, key: Hashable, renderings: Renderings) -> None:
-        self._renderings, self._key = renderings, key
+    def keep(self, key: object, renderings: Renderings) -> None:
+        self._kept = key, renderings

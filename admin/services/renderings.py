@@ -28,7 +28,7 @@ def render_namespaces(context: Context, connection: Connection) -> Renderings:
     cache = context.rendering_cache
     templates, external = cache.templates.current(), cache.external_values.current()
     scopes = _scopes(context, connection)
-    key = (revisions.head(connection), tuple(scopes), templates.digest, templates.problems, id(external))
+    key = (revisions.head(connection), tuple(scopes), templates.digest, templates.problems, external)
     renderings = cache.find(key)
     if renderings is None:
         with cache.lock:
@@ -62,6 +62,16 @@ def render_namespaces_after(context: Context, connection: Connection, changes: S
     }
     scopes = _scopes_of(context, active_after(projects.ids(connection, ProjectState.ACTIVE), changes))
     return _render(context, scopes, rows, cache.templates.current(), cache.external_values.current())
+
+
+def told_problems(context: Context, rendering: Rendering, renderings: Renderings) -> tuple[str, ...]:
+    """What is wrong with a namespace, without the projects that the caller may not know of."""
+    if not (context.access.is_restricted and rendering.name_problem):
+        return rendering.problems
+    sharing = [other.scope for other in renderings.values() if other.namespace == rendering.namespace]
+    pattern = context.settings.cluster_resources.namespaces
+    told = collisions(pattern, sharing, context.access.knows).get(rendering.scope, rendering.name_problem)
+    return tuple(told if problem == rendering.name_problem else problem for problem in rendering.problems)
 
 
 def _scopes(context: Context, connection: Connection) -> list[Scope]:

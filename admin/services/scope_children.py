@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from admin.core.settings.scopes import Level, Scope
+from admin.core.settings.scopes import PLATFORM, Level, Scope
 from admin.services.context import Context
 from admin.services.scopes import check_readable
 from admin.store import scope_children
@@ -61,7 +61,18 @@ def _names(context: Context, connection: Connection, scope: Scope, after: str, s
             return scope_children.project_names(connection, after, search, limit, context.access.projects)
         case Level.PROJECT:
             return _domains(context, after, search)[:limit]
-    return scope_children.names_below(connection, scope, after, search, limit)
+    return scope_children.names_below(connection, scope, after, search, limit, _seen_names(context, scope))
+
+
+def _seen_names(context: Context, scope: Scope) -> set[str] | None:
+    """The names right below a scope of which the caller may see something; None for all.
+
+    Others are not even read: the token of the next page has the last name that was.
+    """
+    granted = context.access.scopes(_READ)
+    if granted is None or not granted.isdisjoint((PLATFORM, *scope.chain())):
+        return None
+    return {getattr(place, CHILD_KEYS[scope.level]) for place in granted if scope in place.chain()}
 
 
 def _children(

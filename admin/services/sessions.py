@@ -62,11 +62,10 @@ def identify_session(context: Context, id: str, shared_tokens: Callable[[], tupl
     if session is None or session.expires_at <= context.clock():
         raise Unauthenticated(_OVER)
     proof = Proof(session.proof)
-    if proof is Proof.TOKEN and session.token is not None and session.token_hash is not None:
-        return identity_of(tokens.find_hashed(context, tokens.USER, session.token, session.token_hash))
-    if proof is Proof.OPENID and context.settings.openid is None:
-        raise Unauthenticated(_OVER)
-    if proof is Proof.SHARED_TOKEN and not _is_shared(session, shared_tokens):
+    if proof is Proof.TOKEN:
+        return identity_of(tokens.find_hashed(context, tokens.USER, session.token or "", session.token_hash or ""))
+    is_login = proof is Proof.OPENID and context.settings.openid is not None
+    if not is_login and not (proof is Proof.SHARED_TOKEN and _is_shared(session, shared_tokens)):
         raise Unauthenticated(_OVER)
     return Identity(
         user=session.user_name,

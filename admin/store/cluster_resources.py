@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import JSON, Boolean, Column, Connection, Index, Table, Text, delete, exists, insert, select
 
 from admin.core.cluster_resources.states import NamespaceReport, ObjectReport, ObjectState, news
+from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
 from admin.store.sql_types import AnyRow
 
@@ -19,6 +20,8 @@ installations = Table(
     Column("id", Text, primary_key=True),
     Column("created_at", UtcDateTime, nullable=False),
 )
+
+_SELECT_INSTALLATION = select(installations.c.id).order_by(installations.c.created_at, installations.c.id).limit(1)
 
 namespace_reports = Table(
     "namespace_reports",
@@ -64,14 +67,17 @@ class NamespaceEvent:
     at: datetime
 
 
+def find_installation(connection: Connection) -> str | None:
+    """The id of this admin's database, by which its objects are known; None where it has none yet."""
+    id = connection.execute(_SELECT_INSTALLATION).scalar()
+    return None if id is None else str(id)
+
+
 def installation(connection: Connection, now: datetime) -> str:
-    """The id of this admin's database, by which its objects are known; made where there is none."""
-    query = select(installations.c.id).order_by(installations.c.created_at, installations.c.id).limit(1)
-    found = connection.execute(query).scalar()
-    if found is None:
+    """The same, made where there is none."""
+    if find_installation(connection) is None:
         insert_new(connection, installations, [{"id": uuid.uuid4().hex, "created_at": now}])
-        found = connection.execute(query).scalar_one()
-    return str(found)
+    return str(connection.execute(_SELECT_INSTALLATION).scalar_one())
 
 
 def reports(
@@ -96,13 +102,13 @@ def reports(
     return [(row.cluster, _report(row)) for row in connection.execute(query)]
 
 
-def those_there(connection: Connection, cluster: str, namespaces: Iterable[str]) -> set[str]:
-    """Those of some namespaces that are on a cluster."""
+def those_there(connection: Connection, cluster: str, namespaces: Iterable[str]) -> set[tuple[str, Scope]]:
+    """Those of some namespaces that are on a cluster, each with the project and domain that it was made for."""
     table = namespace_reports.c
-    query = select(table.namespace).where(
+    query = select(table.namespace, table.project, table.domain).where(
         table.cluster == cluster, table.is_there, table.namespace.in_(list(namespaces))
     )
-    return set(connection.execute(query).scalars())
+    return {(row.namespace, Scope(row.domain, row.project)) for row in connection.execute(query)}
 
 
 def is_reported(connection: Connection, cluster: str) -> bool:

@@ -42,8 +42,13 @@ def project_names(
     return list(connection.execute(query.order_by(projects.c.id).limit(limit)).scalars())
 
 
-def names_below(connection: Connection, scope: Scope, after: str, search: str, limit: int) -> list[str]:
-    """Names of the workflows, or launch plans, that are set, registered or active right below a scope."""
+def names_below(
+    connection: Connection, scope: Scope, after: str, search: str, limit: int, among: Collection[str] | None
+) -> list[str]:
+    """Names of the workflows, or launch plans, that are set, registered or active right below a scope.
+
+    Perhaps of some alone.
+    """
     if scope.workflow:
         sources = [
             (attributes, attributes.c.launch_plan, attributes.c.workflow == scope.workflow),
@@ -54,6 +59,8 @@ def names_below(connection: Connection, scope: Scope, after: str, search: str, l
     parts = []
     for table, name, condition in sources:
         conditions = [table.c.project == scope.project, table.c.domain == scope.domain, condition]
+        if among is not None:
+            conditions.append(name.in_(among))
         part = select(name.label("name")).where(*conditions, *_is_sought(name, after, search)).distinct()
         parts.append(select(part.order_by(name).limit(limit).subquery()))
     names = union(*parts).subquery()

@@ -119,6 +119,9 @@ class NamespaceMaker:
             self._make_object(orders, namespace, document, live, report)
             if document["kind"] == "Namespace" and report.objects[-1]["state"] in ("failed", "not ours"):
                 report.exists = was_there  # executions can run in one that was made before
+                # What else is of it is rendered all the same, and is not to be pruned as what nothing renders.
+                for key in [key for key, item in live.items() if _is_of(item, namespace)]:
+                    del live[key]
                 return report
         if objects and objects[0]["kind"] == "Namespace":
             report.exists = True
@@ -238,6 +241,12 @@ def _labelled(document: Document, kind: Kind, namespace: Namespace, installation
     digest = {DIGEST: hashlib.sha256(text).hexdigest()[:32]}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **digest}
     return wanted
+
+
+def _is_of(item: Document, namespace: Namespace) -> bool:
+    """Whether an object of ours was made for the project and domain of a namespace."""
+    labels = item["metadata"].get("labels") or {}
+    return (labels.get(PROJECT), labels.get(DOMAIN)) == (namespace.project, namespace.domain)
 
 
 def _digest_of(item: Document) -> str:

@@ -43,7 +43,7 @@ def is_equal(value: Any, wanted: Any) -> bool:
 
 def _of_image(job: Mapping[str, Any]) -> dict[str, Any]:
     annotations, given = job.get("annotations") or {}, job.get("compatibility") or {}
-    said = {name: annotations.get(f"org.opencontainers.image.{name}") for name in _OF_IMAGES}
-    said |= {name: given[name] for name in _OF_IMAGES if name in given}
-    values = {name: value.get("match") if isinstance(value, Mapping) else value for name, value in said.items()}
+    conditions = {name: annotations.get(f"org.opencontainers.image.{name}") for name in _OF_IMAGES}
+    conditions |= {name: given[name] for name in _OF_IMAGES if name in given}
+    values = {name: value.get("match") if isinstance(value, Mapping) else value for name, value in conditions.items()}
     return {_OF_IMAGES[name]: value for name, value in values.items() if value is not None}

@@ -32,6 +32,13 @@ def test_namespaces_are_rendered_and_listed(shell: Shell) -> None:
     assert "#   projectQuotaCpu: 1000, set by CLUSTER_RESOURCE" in text
     rest = shell.rest("GET", "cluster_resources/rendering?project=flyteexamples&domain=development")
     assert json.loads(shell.ok(f"rainbowctl render cluster-resources {HERE} -o json")) == rest
+    (shell.cwd / "cra.yaml").write_text(
+        'domain: development\nproject: flyteexamples\nattributes: {projectQuotaCpu: "1\\u009b31m\\u2028---"}\n'
+    )
+    shell.ok("rainbowctl update cluster-resource-attribute --attrFile cra.yaml --force")
+    text = shell.ok(f"rainbowctl render cluster-resources {HERE}")
+    assert "#   projectQuotaCpu: 1\\x9b31m ---, set by" in text
+    assert text.replace("\n", "").isprintable()
     shell.ok("rainbowctl create cluster k8s --clusterResources")
     assert "pending" in shell.ok(f"rainbowctl get cluster-resources {HERE}")
     assert "flyteexamples-staging" in shell.ok("rainbowctl get cluster-resources -p flyteexamples --failing")

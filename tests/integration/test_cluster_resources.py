@@ -16,6 +16,7 @@ from admin.core.settings.scopes import Scope
 from admin.services.renderings import render_namespaces
 from admin.services.retention import prune
 from tests.conftest import MakeApp
+from tests.integration.test_users import made_user
 from tests.support.agents import Clock, PlayedAgent, phase, played_agent, set_clock, shown
 from tests.support.placing import created, get, ok, put_attribute, put_cluster, refused
 
@@ -129,6 +130,25 @@ def test_two_scopes_of_one_namespace_and_names_too_long_are_refused(make_app: Ma
     assert "has 64 characters, and Kubernetes takes 63" in rendering(api, "p" * 62, "c")["problems"][0]
 
 
+def test_nothing_is_told_of_projects_and_namespaces_that_one_may_not_see(make_app: MakeApp) -> None:
+    app = make_app(domains=["c", "b-c"], projects=["a", "a-b"])
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s", project="a")
+    put_cluster(api, "k8s", cluster_resources=True)
+    broken = {**report("failed", "no"), "namespace": "a-b-c", "project": "a-b", "domain": "c"}
+    ok(exchanged(agent, {"reports": [broken]}))
+    eve = made_user(app, "eve", role="viewer", scope=Scope("", "a-b"))
+    shown = eve.get("cluster_resources/rendering?project=a-b&domain=c")
+    assert "'a-b-c' is also that of another project: " in shown["problems"][0]
+    listed = eve.get("cluster_resources?project=a-b&domain=c")
+    assert "is also that of another project" in listed["namespaces"][0]["problems"][0]
+    assert [event["message"] for event in listed["events"]] == ["no"]
+    # Who may read the settings of one workflow alone is told nothing of the namespace.
+    mallory = made_user(app, "mallory", role="viewer", scope=Scope("c", "a-b", "train"))
+    listed = mallory.get("cluster_resources?project=a-b&domain=c")
+    assert (listed["namespaces"], listed["events"]) == ([], [])
+
+
 HERE = "flyteexamples-development"
 
 
@@ -213,6 +233,20 @@ def test_a_run_waits_until_its_namespace_is_there(make_app: MakeApp) -> None:
     ok(exchanged(agent, {"reports": [report("applied")]}))
     assert agent.take(want=7) == names
     assert phase(agent, "e0")[1] == "ASSIGNED"
+
+
+def test_no_run_starts_in_the_namespace_of_another_project(make_app: MakeApp) -> None:
+    app = make_app(domains=["c", "b-c"], projects=["a", "a-b"])
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s", project="a")
+    put_cluster(api, "k8s", cluster_resources=True)
+    places = {"mine": ("a", "b-c"), "theirs": ("a-b", "c")}
+    for name, (project, domain) in places.items():
+        created(api, name, project=project, domain=domain, cluster="k8s")
+    ok(exchanged(agent, {"reports": [{**report("applied"), "namespace": "a-b-c", "project": "a", "domain": "b-c"}]}))
+    assert set(agent.offered(5)) == {"mine"}
+    waiting = get(api, "executions/a-b/c/theirs")["closure"]["reason"]
+    assert waiting["code"] == "NAMESPACE_NOT_READY"
 
 
 def test_what_is_left_of_a_namespace_is_shown_until_it_is_gone(make_app: MakeApp) -> None:

@@ -200,6 +200,9 @@ def test_all_that_filters_fit_is_cancelled_if_their_number_is_confirmed(shared: 
     page = f"/console/executions/cancel?project={project}&phase=QUEUED"
     filters = {"project": project, "phase": "QUEUED"}
     assert "2 unfinished executions fit these filters" in main(shared.get(page))
+    terms = rf"project={project},phase=QUEUED,name contains a\,b"
+    command = f"rainbowctl delete execution --allProjects --filter.fieldSelector '{terms}' --dryRun"
+    assert command in html.unescape(shared.get(f"{page}&search=a,b").text)
     created(shared, "c", project=project)
     refused = send(shared, "/console/executions/cancel", page, confirmation="2 executions", **filters)
     assert refused.status_code == 400
@@ -274,8 +277,18 @@ def test_a_launch_plan_is_found_and_its_inputs_are_typed(shared: FlaskClient, pr
     refused = send(shared, "/console/create", page, **fields)
     assert "is missing" in problem(refused, "inputs.data")
     assert ">[0.5, 1]</textarea>" in refused.text.replace("\n[", "[")
-    broken = send(shared, "/console/create", page, **{**fields, "inputs.rates": "[1"})
-    assert "is no YAML" in problem(broken, "inputs.rates")
+    # What aliases stand for is written out in requests, and they multiply: a few lines would fill the memory.
+    for text, reason in {
+        "[1": "is neither YAML nor JSON in line 1",
+        "[&a [1], *a]": "aliases are not allowed",
+        "&a [*a]": "aliases are not allowed",
+        "[!!binary aGk=]": "tag:yaml.org,2002:binary is not allowed",
+        r'["\ud800"]': "half a character",
+        "[2026-01-01]": "is not a number",
+        f"[{'1,' * 40_000}]": "more than 65,536: use rainbowctl",
+    }.items():
+        broken = send(shared, "/console/create", page, **{**fields, "inputs.data": "x", "inputs.rates": text})
+        assert reason in problem(broken, "inputs.rates"), text
     made = send(shared, "/console/create", page, **fields, **{"inputs.data": "s3://words"})
     assert made.status_code == 303, main(made)
     inputs = execution(shared, made.location.rpartition("/")[2], project=project)["inputs"]

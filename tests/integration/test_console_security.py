@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from admin.services import user_tokens
 from admin.services.sessions import remove_expired_sessions
@@ -21,6 +21,7 @@ from tests.integration.test_users import SHARED_TOKEN, Person, made_user
 from tests.support.agents import Clock
 from tests.support.apps import context_of
 from tests.support.placing import DOMAIN, PROJECT, created, execution
+from tests.support.waiting import wait_until
 
 _OWN = {"Origin": "http://localhost"}
 _PAGE = f"/console/executions/{PROJECT}/{DOMAIN}/kept"
@@ -243,6 +244,18 @@ def test_one_signs_in_with_the_shared_token_while_it_is_shared(make_app: MakeApp
     assert SHARED_TOKEN not in str(row)
     assert cookie(browser, "rainbow-session") not in str(row)
     assert signed_in(app, Person(operator.client, "another"))[1].status_code == 401
+    file.write_text(f"another {SHARED_TOKEN}".replace(" ", "-"))
+    wait_until(lambda: browser.get("/console/").status_code == 302)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"token": None, "token_hash": None}, {"token_hash": None}, {"proof": "none"}, {"proof": "agent"}]
+)
+def test_a_session_without_what_proves_it_is_nobodys(app: Flask, changes: dict[str, str | None]) -> None:
+    browser, _ = signed_in(app, made_user(app))
+    with context_of(app).database.writing() as connection:
+        connection.execute(update(sessions).values(changes))
+    assert browser.get("/console/").status_code == 302
 
 
 def test_sessions_that_are_over_are_deleted_without_a_sign_in(app: Flask, app_clock: Clock) -> None:

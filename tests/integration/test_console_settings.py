@@ -15,6 +15,7 @@ from werkzeug.test import TestResponse
 from admin.console.front import all_pages
 from admin.console.setting_forms import fields_of, patch_of, sent_fields
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
+from admin.core.settings.scopes import Scope
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_users import made_user
 from tests.support.apps import opened_app
@@ -113,6 +114,20 @@ def test_the_scopes_right_below_one_are_listed_with_what_is_set_there(shared: Fl
     assert "nightly" in shared.get(f"/console/settings?{workflow}").text
 
 
+def test_no_page_of_scopes_tells_names_that_one_may_not_see(app: Flask) -> None:
+    ada = made_user(app)
+    row = {"attributes": {"matching_attributes": {"quality_of_service": {"tier": "LOW"}}}}
+    for name in ("seen-1", "hidden-1", "hidden-2", "hidden-3", "seen-2"):
+        ada.do("PUT", f"workflow_attributes/{PROJECT}/{DOMAIN}/{name}", row)
+    eve = made_user(app, "eve", role="viewer", scope=Scope(DOMAIN, PROJECT, "seen-1"))
+    query = f"scopes?project={PROJECT}&domain={DOMAIN}&limit=1"
+    listed = eve.get(query)
+    assert [scope["workflow"] for scope in listed["scopes"]] == ["seen-1"]
+    assert "token" not in listed
+    assert len(ada.get(query)["scopes"]) == 1
+    assert "token" in ada.get(query)
+
+
 def test_warnings_and_rows_without_effect_of_exactly_one_scope(shared: FlaskClient, project: str) -> None:
     for level in ("project-domain", "workflow"):
         put_attribute(shared, level, "execution_cluster_label", {"value": "nowhere"}, project=project, workflow="flow")
@@ -140,14 +155,17 @@ def test_a_scope_shows_what_applies_where_from_and_which_levels_were_silent(api:
     assert f'href="/console/settings?domain={DOMAIN}"' in page
     assert '<a href="/console/history/1">revision 1</a>' in page
     assert "set here, version 2" in page
-    assert "project<span" in page or ">project</a><span" in page
+    bar = re.findall(r'<ol class="levels">(.*?)</ol>', page, re.S)[0]  # of the first kind, task resources
+    levels = ["platform: says", "domain: says", "project: silent", "project-domain: silent"]
+    assert re.sub(r"<[^>]*>", "", bar).split("\n") == ["", *(f"  {level}" for level in levels), ""]
     assert 'href="/console/settings/uses?pool=nowhere"' in page
     assert "nowhere" in re.findall(r'<div class="notice wait"><p>(.*?)</p>', page, re.S)[0]
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
     uses = api.get("/console/settings/uses?pool=nowhere").text
     assert "There is no pool of that name." in uses
-    assert f"{DOMAIN}/" in uses or f"{PROJECT}/{DOMAIN}" in uses
+    row = f'<a href="/console/settings?project={PROJECT}&amp;domain={DOMAIN}"><bdi>{PROJECT}/{DOMAIN}</bdi></a>'
+    assert row in uses
 
 
 def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
@@ -345,6 +363,9 @@ def test_writes_of_settings_are_forms_that_are_checked(api: FlaskClient) -> None
     writes = [page for page in all_pages() if page.method == "POST" and "/settings" in page.path]
     assert len(writes) == 4
     assert api.get("/console/settings/edit?resource_type=4").status_code == 400  # the platform is configured
+    for change in ('"payload"', "[]", "7", '{"set":5,"unset":[],"inherit":[]}', '{"set":{}}', "[" * 100_000):
+        refused = send(api, path.replace("/edit?", "/apply?"), path, version="0", change=change)
+        assert (refused.status_code, "fill in the form again" in refused.text) == (400, True), change[:40]
     unknown = api.get(edit_path("NOTHING"))
     assert (unknown.status_code, "NOTHING" in unknown.text) == (400, True)
 

@@ -69,6 +69,7 @@ def test_a_file_is_taken_in_place_of_what_was_pasted(placed: FlaskClient) -> Non
         ({"documents": ""}, "is empty: paste or choose a file"),
         ({"documents": "a: ["}, "is neither YAML nor JSON in line 1, column 5"),
         ({"documents": "- 1"}, "number 1 is not a mapping"),
+        ({"documents": f"[{'a,' * 40_000}]"}, "has 80,002 characters, more than 65,536: use rainbowctl"),
         ({"documents": "name: x"}, "document 1 lacks kind"),
         ({"documents": "kind: pool\nmembers: {}"}, "document 1, pool: pool_definition.name is missing."),
         ({"documents": "kind: bogus\nproject: x"}, "document 1, bogus at x: resource_type unknown kind"),

@@ -134,6 +134,19 @@ def test_objects_of_others_are_not_touched_until_they_are_handed_over(
     assert quota(api, name) == {"pods": "7"}
 
 
+def test_what_a_namespace_holds_stays_where_the_namespace_itself_cannot_be_made(
+    api: Any, control_plane: KubernetesCluster, project: str
+) -> None:
+    wanted = orders(namespace(project), prunes_namespaces=True)
+    name, maker = f"{project}-development", NamespaceMaker(api)
+    maker.make(wanted)
+    change(control_plane, f"/api/v1/namespaces/{name}", {"metadata": {"labels": {INSTALLATION: "other"}}})
+    (report,) = maker.make(wanted)
+    assert states(report) == {f"Namespace/{name}": "not ours"}
+    assert quota(api, name)["limits.cpu"] == "4"
+    api.get(f"/api/v1/namespaces/{name}/limitranges/task-resources")
+
+
 def test_what_is_no_longer_rendered_is_pruned(api: Any, project: str) -> None:
     full = namespace(project)
     gone = namespace(project, "staging")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,20 +59,27 @@ class NamespacePattern:
         return None
 
 
-def collisions(pattern: NamespacePattern, scopes: Iterable[Scope]) -> dict[Scope, str]:
+#: Whether one may be told of a project.
+Knows = Callable[[str], bool]
+
+
+def collisions(
+    pattern: NamespacePattern, scopes: Iterable[Scope], knows: Knows = lambda _project: True
+) -> dict[Scope, str]:
     """Why scopes that share the name of their namespace with others cannot have it."""
     by_name: defaultdict[str, list[Scope]] = defaultdict(list)
     for scope in scopes:
         by_name[pattern.name(scope)].append(scope)
     return {
-        scope: shared_name(name, [other for other in sharing if other != scope])
+        scope: _shared_name(name, [other for other in sharing if other != scope], knows)
         for name, sharing in by_name.items()
         if len(sharing) > 1
         for scope in sharing
     }
 
 
-def shared_name(name: str, others: list[Scope]) -> str:
+def _shared_name(name: str, others: Sequence[Scope], knows: Knows) -> str:
     """That others would have the same namespace."""
-    listed = list_first([f"{other.project}/{other.domain}" for other in others], 3)
+    told = [f"{other.project}/{other.domain}" for other in others if knows(other.project)]
+    listed = list_first(told[:3], 3, count=len(others)) if told else "another project"
     return f"the namespace '{name}' is also that of {listed}: change namespace_mapping.template, so that names differ."

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from admin.core.cluster_resources.templates import Filling, Template, TemplateSet
-from admin.core.cluster_resources.values import Value
+from admin.core.cluster_resources.values import HIDDEN, Value
 from admin.core.json_text import json_text
 from admin.core.problems import shorten
 from admin.core.settings.scopes import Scope
@@ -54,8 +54,10 @@ class Rendering:
         """The objects as they may be shown: without the values that come from the environment or files."""
         if not any(value.source for value in self.values.values()) or self.problems:
             return self.objects
-        texts = {name: value.shown for name, value in self.values.items()}
-        return tuple(entry for template in self.templates.templates for entry in _objects(Filling(template, texts)))
+        shown = _shown(self.values)
+        return tuple(
+            entry for template in self.templates.templates for entry in _objects(Filling(template, shown, shown))
+        )
 
     def is_made_of(
         self, templates: TemplateSet, values: Mapping[str, Value], absent: Mapping[str, str], name_problem: str | None
@@ -89,13 +91,14 @@ def render(
     if name_problem:
         problems.append(name_problem)
     objects: list[RenderedObject] = []
-    texts = {name: value.text for name, value in values.items()}
+    texts, shown = {name: value.text for name, value in values.items()}, _shown(values)
     for template in templates.templates:
-        filling = Filling(template, texts)
+        filling = Filling(template, texts, shown)
         objects += _objects(filling)
         problems += [*filling.problems, *_missing(template, filling.missing, absent)]
     if not problems:
-        problems += _object_problems(objects, namespace)
+        hidden = {name for name, value in values.items() if value.source}
+        problems += _object_problems(objects, namespace, hidden)
     return Rendering(
         scope=scope,
         namespace=namespace,
@@ -106,6 +109,11 @@ def render(
         objects=() if problems else tuple(objects),
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _shown(values: Mapping[str, Value]) -> dict[str, str]:
+    """The values as they may be shown."""
+    return {name: value.shown for name, value in values.items()}
 
 
 def _objects(filling: Filling) -> Iterator[RenderedObject]:
@@ -122,17 +130,19 @@ def _missing(template: Template, missing: list[tuple[int, str]], absent: Mapping
         yield f"{template.file}:{line}: the variable '{name}' has no value: {reason.rstrip('.')}."
 
 
-def _object_problems(objects: list[RenderedObject], namespace: str) -> Iterator[str]:
-    """Names that a value made wrong, and objects that stand twice."""
+def _object_problems(objects: list[RenderedObject], namespace: str, hidden: set[str]) -> Iterator[str]:
+    """Names that a value made wrong, and objects that stand twice; a name that may be of a hidden value is not told."""
     places: dict[str, str] = {}
     for entry in objects:
         where, metadata = f"{entry.file}:{entry.line}", entry.document["metadata"]
-        name = metadata.get("name")
+        name, kind = metadata.get("name"), entry.document["kind"]
+        shown = HIDDEN if hidden.intersection(entry.variables) else shorten(name)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            yield f"{where}: '{shorten(name)}' is no name of a Kubernetes object."
+            yield f"{where}: '{shown}' is no name of a Kubernetes object."
             continue
-        if entry.document["kind"] == "Namespace" and name != namespace:
-            yield f"{where}: the namespace '{shorten(name)}' is not {namespace}: write name: '{{{{ namespace }}}}'."
+        if kind == "Namespace" and name != namespace:
+            yield f"{where}: the namespace '{shown}' is not {namespace}: write name: '{{{{ namespace }}}}'."
         if entry.identity in places:
-            yield f"{where}: {entry.identity} stands in {places[entry.identity]} as well."
+            identity = f"{kind}/{shown}" if shown == HIDDEN else entry.identity
+            yield f"{where}: {identity} stands in {places[entry.identity]} as well."
         places[entry.identity] = where

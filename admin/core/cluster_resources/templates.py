@@ -29,14 +29,14 @@ class TypedText:
     tag: str
 
     def read(self, filled: str) -> Any:
-        """Its value; ValueError where the text is of another type."""
+        """Its value; ValueError where the text is of another type, without the text, which may be hidden."""
         if self.tag == "int" and re.fullmatch(r"-?[0-9]{1,18}", filled):
             return int(filled)
         if self.tag == "float" and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", filled):
             return float(filled)
         if self.tag == "bool" and filled in ("true", "false"):
             return filled == "true"
-        raise ValueError(f"'{shorten(filled)}' is not of the type !!{self.tag}.")
+        raise ValueError(f"is not of the type !!{self.tag}.")
 
 
 #: A document with its texts in place: mappings, lists, constants, texts to fill.
@@ -112,6 +112,7 @@ class Filling:
 
     template: Template
     values: Mapping[str, str]
+    shown: Mapping[str, str]  #: the values as problems may show them
     missing: list[tuple[int, str]] = field(default_factory=list)  #: variables without a value, each with its line
     problems: list[str] = field(default_factory=list)  #: each with file and line
     filled: int = 0  #: how many texts have a value that the platform does not fill in itself
@@ -134,7 +135,8 @@ class Filling:
                 try:
                     return tree.read(text) if isinstance(text, str) else text
                 except ValueError as error:
-                    self.problems.append(f"{self.template.file}:{tree.text.line}: {error}")
+                    shown = shorten(tree.text.fill({**values, **self.shown}))
+                    self.problems.append(f"{self.template.file}:{tree.text.line}: '{shown}' {error}")
                     return _LEFT_OUT
             case dict():
                 mapping = {key: self._fill(value, values) for key, value in tree.items()}

@@ -36,11 +36,6 @@ def _annotated(annotations: Any, path: Path, problems: list[Problem]) -> Iterato
                 yield {"name": subsystem, "field": field, "match": value}, (*path, name)
 
 
-def is_requirement(annotation: str) -> bool:
-    """Whether an annotation of this name says what an image needs of a machine."""
-    return annotation in _NODE_ANNOTATIONS or annotation.startswith(ANNOTATION_PREFIX)
-
-
 def null_problems(compatibility: Any, path: Path) -> list[Problem]:
     """A problem of each null in the compatibility of a job: it would say nothing, and be left out."""
     if not isinstance(compatibility, Mapping):

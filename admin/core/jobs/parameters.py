@@ -16,6 +16,6 @@ def parameters_in(annotations: Mapping[str, str]) -> dict[str, bool | int | floa
         return {}
     try:
         values = json.loads(text)
-    except ValueError:  # an annotation that somebody wrote by hand
+    except (ValueError, RecursionError):  # an annotation that somebody wrote by hand
         return {}
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}

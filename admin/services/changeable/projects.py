@@ -82,7 +82,7 @@ class ChangeableProjects(Changeable):
             return ()
         settings = self.context.settings
         scopes = [Scope(domain, project) for project in sorted(after) for domain in settings.domain_ids()]
-        shared = collisions(settings.cluster_resources.namespaces, scopes)
+        shared = collisions(settings.cluster_resources.namespaces, scopes, self.context.access.knows)
         for write, change in rows:
             project_id = change.scope.project
             reasons = [reason for scope, reason in shared.items() if scope.project == project_id]

@@ -8,6 +8,7 @@ so, and no process is started for a while.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -33,9 +34,9 @@ _MOST_WORDS = 4000
 class Refusal(EngineError):
     """Flux answered, and refused the request."""
 
-    def __init__(self, message: str, errno: int) -> None:
+    def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
-        self.errno = errno
+        self.errno = number
 
 
 class FluxConnection:
@@ -106,11 +107,11 @@ class FluxConnection:
             raise self._unavailable(words or f"Flux did not answer '{name}'")
         if "error" not in answer:
             return answer["result"]
-        message, errno = str(answer["error"]), int(answer["errno"])
-        if errno in _NO_ANSWER or helper.has_ended():
+        message, number = str(answer["error"]), int(answer["errno"])
+        if number in _NO_ANSWER or helper.has_ended():
             self._close()
             raise self._unavailable(f"Flux: {message}")
-        raise Refusal(message, errno)
+        raise Refusal(message, number)
 
     def _connected(self) -> _Helper:
         if self._helper is not None:
@@ -150,8 +151,13 @@ class FluxConnection:
         self._close()
 
 
-#: ETIMEDOUT, ENOSYS of a module that is just (un)loaded, EHOSTUNREACH, ECONNRESET, EPIPE, ENOTCONN, EAGAIN, EIO.
-_NO_ANSWER = {110, 38, 113, 104, 32, 107, 11, 5}
+#: Errors by which Flux did not answer; ENOSYS is that of a module which is just loaded or unloaded.
+_NO_ANSWER = frozenset(
+    {
+        *(errno.ETIMEDOUT, errno.ENOSYS, errno.EHOSTUNREACH, errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN),
+        *(errno.EAGAIN, errno.EIO),
+    }
+)
 
 
 class _Helper:

@@ -1,5 +1,6 @@
-"""The process that talks to Flux, through the Python bindings of the site's Flux: `flux python helper.py LOCK`.
+"""The process that talks to Flux, through the Python bindings of the site's Flux.
 
+It is started as `flux python helper.py SECONDS FOLLOW`: how long it waits for Flux, and the option `follow`.
 It reads requests from standard input and writes replies and events to standard output, each a line of JSON:
 
     {"id": 7, "call": "submit", "jobspec": …, "urgency": 16}   →   {"id": 7, "result": …} or

@@ -17,19 +17,22 @@ import httpx2 as httpx
 from agent.engines.kept_streams import KeptStream
 from agent.engines.kubernetes.api import raise_for
 from agent.engines.kubernetes.manifests import MAIN, OUTPUTS
-from agent.engines.kubernetes.outputs import read_outputs
+from agent.engines.kubernetes.outputs import MOST_PRINTED_BYTES, read_outputs
 from agent.engines.kubernetes.states import container, is_ended
 from agent.engines.kubernetes.watches import Loop, Watch
 from agent.files import read_json, write_json
 
 RECORD = "log.json"
 OUTPUT_FILES = "outputs.json"
-_PAUSE_SECONDS = 0.2
+#: How long to wait before something is tried again, and how often that doubles.
+_PAUSE_SECONDS, _MOST_DOUBLINGS = 0.2, 6
 #: How many pauses the watch of pods may be behind the end of a log.
 _LAG_TURNS = 25
 #: How often it is recorded how far the log has come.
 _RECORD_SECONDS = 1.0
 _SILENCE_SECONDS = 3600.0
+#: How much of a line is held until it ends.
+_MOST_HELD_BYTES = 64 * 1024
 
 
 @dataclass
@@ -115,6 +118,7 @@ class Logs:
 
     async def _follow(self, log: JobLog, namespace: str, pod: str, outputs: list[str]) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        failures = 0
         while True:
             try:
                 await self._read(log, path, pod)
@@ -123,10 +127,12 @@ class Logs:
                     if outputs:
                         await self._read_outputs(log, path, outputs)
                     break
+                failures = 0
             except Exception as error:  # of the connection, of the API server, or of the disk: tried again
                 if getattr(error, "status", 0) in (400, 404) and self._has_ended(namespace, pod):
                     break
-            await asyncio.sleep(_PAUSE_SECONDS)
+                failures += 1
+            await asyncio.sleep(_PAUSE_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS))
         log.finish(pod)
 
     async def _ends(self, namespace: str, pod: str, *, is_whole: bool) -> bool:
@@ -152,24 +158,18 @@ class Logs:
         async with self._loop.client.stream("GET", path, params=query, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 raise_for(answer.status_code, _body(await answer.aread()))
-            rest = b""
+            lines = DatedLines(since)
             async for data in answer.aiter_bytes():
-                *whole, rest = _split(rest + data)
-                pieces: list[bytes] = []
-                time = ""
-                for line in whole:
-                    time, text = _dated(line)
-                    if not since or time > since:
-                        pieces.append(text)
-                if pieces:
-                    log.append(pod, time, b"".join(pieces))
-            if rest:
-                time, text = _dated(rest)
-                if not since or time > since:
+                time, text = lines.take(data)
+                if text:
                     log.append(pod, time, text)
+            time, text = lines.end()
+            if text:
+                log.append(pod, time, text)
 
     async def _read_outputs(self, log: JobLog, path: str, paths: list[str]) -> None:
-        answer = await self._loop.client.get(path, params={"container": OUTPUTS})
+        query: dict[str, Any] = {"container": OUTPUTS, "limitBytes": MOST_PRINTED_BYTES}
+        answer = await self._loop.client.get(path, params=query)
         if answer.status_code >= 400:
             raise_for(answer.status_code, _body(answer.content))
         files = read_outputs(answer.content, paths) or {}
@@ -181,16 +181,43 @@ class Logs:
             write_json(log.directory / OUTPUT_FILES, index)
 
 
-def _split(data: bytes) -> list[bytes]:
-    """The lines with their ends, and what follows the last end."""
-    whole, end, rest = data.rpartition(b"\n")
-    return [*((line + b"\n") for line in whole.split(b"\n")), rest] if end else [rest]
+class DatedLines:
+    """Takes the times off the lines of a log, of which only those after a time are new.
 
+    A long line is passed on piece by piece: a program may never end one. Its time is told when it has ended, so that
+    after a lost connection it is read again from its beginning.
+    """
 
-def _dated(line: bytes) -> tuple[str, bytes]:
-    """The time of a line, and the line."""
-    time, _, text = line.partition(b" ")
-    return time.decode("ascii", "replace"), text
+    def __init__(self, since: str = "") -> None:
+        self._since = since
+        self._rest = b""  #: what follows the last end of a line
+        self._time: str | None = None  #: of a line of which a piece was passed on
+        self._is_new = True  #: whether that line is
+
+    def take(self, data: bytes) -> tuple[str, bytes]:
+        """The time of the last line that has ended, if one has, and the new text."""
+        *ended, self._rest = (self._rest + data).split(b"\n")
+        time, pieces = "", []
+        for line in ended:
+            pieces.append(self._text(line + b"\n"))
+            time, self._time = self._time or "", None
+        if len(self._rest) > _MOST_HELD_BYTES:
+            pieces.append(self._text(self._rest))
+            self._rest = b""
+        return time, b"".join(pieces)
+
+    def end(self) -> tuple[str, bytes]:
+        """The time and the text of a line that does not end."""
+        text = self._text(self._rest) if self._rest else b""
+        return self._time or "", text
+
+    def _text(self, line: bytes) -> bytes:
+        """What is new of a line, or of what follows a piece of it."""
+        if self._time is None:
+            time, _, line = line.partition(b" ")
+            self._time = time.decode("ascii", "replace")
+            self._is_new = not self._since or self._time > self._since
+        return line if self._is_new else b""
 
 
 def _body(content: bytes) -> dict[str, Any]:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 
 #: How much of all output files of a pod is handed over: the kubelet keeps no more than 10 MiB of a log in one piece.
 MOST_BYTES = 4 << 20
+#: How much of what the container prints is read: the image is the user's, and may print what it likes.
+MOST_PRINTED_BYTES = 2 * MOST_BYTES
 _FILE, _END = "rainbow-output", "rainbow-end"
+_HEAD = re.compile(rf"{_FILE} ([0-9]{{1,9}}) ([0-9]{{1,18}})")
 
 OUTPUTS_COMMAND = f"""\
 hand_over() {{
@@ -60,11 +64,10 @@ def read_outputs(printed: bytes, paths: list[str]) -> dict[str, OutputFile] | No
                 files.pop(current[0], None)
 
     for line in lines:
-        words = line.split()
-        if words[:1] == [_FILE] and len(words) == 3:
+        if (head := _HEAD.fullmatch(line.strip())) is not None:
             keep()
-            number = int(words[1])
-            current, encoded = ((paths[number], int(words[2])) if number < len(paths) else None), []
+            number, size = int(head[1]), int(head[2])
+            current, encoded = ((paths[number], size) if number < len(paths) else None), []
         elif line == _END:
             keep()
             break

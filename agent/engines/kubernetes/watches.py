@@ -115,7 +115,7 @@ class Watch:
                 self.problem = f"Kubernetes refuses {self._path}: {refusal}"
             except EngineUnavailable as error:
                 self.problem = str(error)
-            except (httpx.HTTPError, OSError, ValueError, KeyError) as error:
+            except Exception as error:  # of the connection, of credentials, of what is no answer: no watch ends of it
                 self.problem = f"the Kubernetes API server does not answer: {describe(error)}"
             await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
             failures += 1

@@ -71,9 +71,9 @@ def _rows(entry: Document) -> Iterator[list[str]]:
     """A row for each cluster of a namespace."""
     if entry["problems"]:
         yield [entry["namespace"], "", "not rendered", " ".join(entry["problems"])]
-    for found in entry["clusters"]:
-        wrong = [f"{item['object']}: {item['message']}" for item in found["objects"] if item.get("message")]
-        yield [entry["namespace"], found["cluster"], found["state"], "; ".join(wrong)]
+    for on_cluster in entry["clusters"]:
+        wrong = [f"{item['object']}: {item['message']}" for item in on_cluster["objects"] if item.get("message")]
+        yield [entry["namespace"], on_cluster["cluster"], on_cluster["state"], "; ".join(wrong)]
     if not entry["problems"] and not entry["clusters"]:
         yield [entry["namespace"], "", "", "no cluster says clusterResources: true"]
 
@@ -82,10 +82,11 @@ def _object_rows(entry: Document) -> Iterator[list[str]]:
     """A row for each object of a namespace on each cluster."""
     if entry["problems"]:
         yield [entry["namespace"], "", "", "not rendered", " ".join(entry["problems"])]
-    for found in entry["clusters"]:
-        if found["state"] == "pending":
-            yield [entry["namespace"], found["cluster"], "", "pending", "its agent has not applied this yet"]
-        for item in found["objects"]:
-            yield [entry["namespace"], found["cluster"], item["object"], item["state"], item.get("message") or ""]
+    for on_cluster in entry["clusters"]:
+        cluster = on_cluster["cluster"]
+        if on_cluster["state"] == "pending":
+            yield [entry["namespace"], cluster, "", "pending", "its agent has not applied this yet"]
+        for item in on_cluster["objects"]:
+            yield [entry["namespace"], cluster, item["object"], item["state"], item.get("message") or ""]
     if not entry["problems"] and not entry["clusters"]:
         yield [entry["namespace"], "", "", "", "no cluster says clusterResources: true"]

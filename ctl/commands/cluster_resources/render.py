@@ -10,6 +10,7 @@ from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import WarningsFound
+from ctl.client.formats import printable
 
 _HELP = """Show the Kubernetes objects that the templates make of a project and domain. Nothing is written.
 
@@ -59,9 +60,9 @@ def _yaml_lines(rendering: Document) -> Iterator[str]:
     yield f"# made on: {clusters}"
     for entry in rendering["objects"]:
         yield "---"
-        yield f"# {entry['object']}, from {entry['template']}:{entry['line']}"
+        yield printable(f"# {entry['object']}, from {entry['template']}:{entry['line']}")
         for name in entry["variables"]:
-            yield f"#   {name}: {_one_line(origins[name]['value'])}, set by {origins[name]['text']}"
+            yield printable(f"#   {name}: {_one_line(origins[name]['value'])}, set by {origins[name]['text']}")
         text = yaml.safe_dump(entry["document"], sort_keys=False, allow_unicode=True, width=1000)
         yield text.rstrip("\n")
 

@@ -100,6 +100,18 @@ def test_types_are_asked_for_by_tags(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "data"), [("{{ v }}", "x"), ("a", '!!int "{{ v }}"'), ("a", '!!bool "-{{ v }}-"'), ("{{ v }}/b", "x")]
+)
+def test_no_problem_tells_a_value_of_the_environment_or_a_file(tmp_path: Path, name: str, data: str) -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{name}'}}\ndata: {{a: {data}}}\n"
+    values = {"v": Value("s3cret", source="environment variable V")}
+    rendering = render(templates(tmp_path, f"{text}---\n{text}"), SCOPE, NAMESPACE, values, {})
+    assert rendering.problems
+    assert "s3cret" not in str(rendering.problems)
+    assert "(hidden)" in rendering.problems[0]
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a: 1\n{% for x in y %}\nb: 2\n{% endfor %}", "objects.yaml:2: '{% for x in y %}' is not a variable"),
