@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from agent.calls import Runner, run_in_thread
@@ -23,7 +25,9 @@ _ANSWER_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 #: How often everything is reported again, since an admin may have been restored from a backup meanwhile.
 _REPORT_SECONDS = 600.0
+#: Namespaces of one report, and about how many bytes: an admin refuses a request of 1 MiB.
 _BATCH = 200
+_BATCH_BYTES = 256 * 1024
 
 
 class NamespaceKeeper:
@@ -157,7 +161,19 @@ class NamespaceKeeper:
     def _send_reports(self) -> None:
         """Send what the admin was not told yet, some of it at a time; what does not arrive is sent later."""
         while self._unreported:
-            batch = dict(list(self._unreported.items())[:_BATCH])
+            batch = first_reports(self._unreported)
             self._ask({"digest": self._digest, "reports": list(batch.values())})
             self._reported |= batch
             self._unreported = {name: report for name, report in self._unreported.items() if name not in batch}
+
+
+def first_reports(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The first of some reports, by namespace, as many as one request may have; at least one."""
+    first: dict[str, dict[str, Any]] = {}
+    size = 0
+    for name, report in reports.items():
+        size += len(json.dumps(report))
+        if first and (size > _BATCH_BYTES or len(first) == _BATCH):
+            break
+        first[name] = report
+    return first

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agent.cluster_resources.keeper import first_reports
+from agent.cluster_resources.maker import Report
+
+MOST_BYTES = 1024 * 1024  #: server.maxBodyBytes by default
+
+
+def failing(namespace: str, objects: int, words: str) -> Report:
+    report = Report(namespace=namespace, project="flyteexamples", domain="development")
+    for number in range(objects):
+        report.add(f"ConfigMap/object-{number}", "failed", words)
+    return report
+
+
+def test_reports_of_many_failing_objects_fit_into_requests() -> None:
+    unreported = {
+        f"team-{number}": failing(f"team-{number}", 20, "forbidden " * 40).document() for number in range(400)
+    }
+    wanted, sent = dict(unreported), {}
+    while unreported:
+        batch = first_reports(unreported)
+        assert batch
+        assert len(json.dumps(list(batch.values()))) < MOST_BYTES / 2
+        sent |= batch
+        unreported = {name: report for name, report in unreported.items() if name not in batch}
+    assert sent == wanted
+
+
+def test_many_small_reports_are_sent_some_at_a_time() -> None:
+    reports: dict[str, Any] = {f"team-{number}": {"namespace": f"team-{number}"} for number in range(201)}
+    assert list(first_reports(reports)) == [f"team-{number}" for number in range(200)]
+
+
+def test_one_report_of_a_thousand_long_messages_fits_into_a_request() -> None:
+    document = failing("team", 1000, "x" * 5000).document()
+    assert len(json.dumps(document)) < MOST_BYTES / 2
+    assert first_reports({"team": document}) == {"team": document}
+    assert failing("team", 1, "x" * 5000).document()["objects"][0]["message"] == "x" * 4000
