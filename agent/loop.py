@@ -134,7 +134,10 @@ class Agent:
         open_api = getattr(engine, "resource_api", None)
         if open_api is None:
             return None
-        return NamespaceKeeper(self.config.cluster, open_api(), client, clock=self.clock, run=run)
+        namespace_of = getattr(engine, "namespace_of", None)
+        return NamespaceKeeper(
+            self.config.cluster, open_api(), client, namespace_of=namespace_of, clock=self.clock, run=run
+        )
 
     def stop(self, *, drain: bool = False) -> None:
         """Ask the loop to end; asked twice, it ends at once. May be called by a signal handler."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agent.calls import Runner, run_in_thread
@@ -30,6 +30,10 @@ _BATCH = 200
 _BATCH_BYTES = 256 * 1024
 
 
+#: The namespace of the jobs of a project and domain; ValueError where Kubernetes takes no such name.
+NamespaceOf = Callable[[str, str], str]
+
+
 class NamespaceKeeper:
     """Makes the namespaces of one cluster, beside the agent's own thread."""
 
@@ -39,6 +43,7 @@ class NamespaceKeeper:
         api: KubernetesApi,
         client: AdminClient,
         *,
+        namespace_of: NamespaceOf | None = None,
         clock: Clock = SYSTEM_CLOCK,
         run: Runner = run_in_thread,
     ) -> None:
@@ -46,6 +51,7 @@ class NamespaceKeeper:
         self._path = cluster_path(cluster, "cluster_resources")
         self._maker = NamespaceMaker(api)
         self._client = client
+        self._namespace_of = namespace_of
         self._clock = clock
         self._run = run
         self._ask_at = 0.0
@@ -58,6 +64,7 @@ class NamespaceKeeper:
         self._unreported: dict[str, dict[str, Any]] = {}  #: what the admin is still to be told
         self._report_all_at = 0.0
         self._problem = ""
+        self._difference = ""
 
     def step(self) -> None:
         """Begin to ask, and to make what has changed, if it is time."""
@@ -129,7 +136,15 @@ class NamespaceKeeper:
             self._kept = frozenset(answer["kept"])
             if not answer["more"]:
                 self._digest = answer["digest"]
+                self._note_difference()
                 return answer
+
+    def _note_difference(self) -> None:
+        """Log that jobs would go elsewhere than to the namespaces that are made, once."""
+        difference = other_namespace(self._known.values(), self._namespace_of) if self._namespace_of else ""
+        if difference and difference != self._difference:
+            log.warning(difference)
+        self._difference = difference
 
     def _make(self, answer: dict[str, Any]) -> None:
         orders = Orders(
@@ -165,6 +180,21 @@ class NamespaceKeeper:
             self._ask({"digest": self._digest, "reports": list(batch.values())})
             self._reported |= batch
             self._unreported = {name: report for name, report in self._unreported.items() if name not in batch}
+
+
+def other_namespace(namespaces: Iterable[Namespace], namespace_of: NamespaceOf) -> str:
+    """That the jobs of a project would be created in another namespace than in the one that is made for it."""
+    for entry in namespaces:
+        try:
+            name = namespace_of(entry.project, entry.domain)
+        except ValueError:
+            name = "none that Kubernetes takes"
+        if name != entry.name:
+            return (
+                f"the admin makes the namespace {entry.name} for {entry.project}/{entry.domain}, and "
+                f"engineOptions.namespace names {name} for its jobs: set it to the admin's namespace_mapping.template"
+            )
+    return ""
 
 
 def first_reports(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agent.cluster_resources.keeper import first_reports
-from agent.cluster_resources.maker import Report
+from agent.cluster_resources.keeper import first_reports, other_namespace
+from agent.cluster_resources.maker import Namespace, Report
+from agent.engines.kubernetes.names import namespace_of
 
 MOST_BYTES = 1024 * 1024  #: server.maxBodyBytes by default
 
@@ -40,3 +41,17 @@ def test_one_report_of_a_thousand_long_messages_fits_into_a_request() -> None:
     assert len(json.dumps(document)) < MOST_BYTES / 2
     assert first_reports({"team": document}) == {"team": document}
     assert failing("team", 1, "x" * 5000).document()["objects"][0]["message"] == "x" * 4000
+
+
+def test_jobs_that_would_go_to_another_namespace_than_is_made_are_told() -> None:
+    made = Namespace(name="team-a-dev", project="a", domain="dev", digest="", objects=())
+
+    def told(pattern: str) -> str:
+        return other_namespace([made], lambda project, domain: namespace_of(pattern, project, domain))
+
+    assert told("team-{{ project }}-{{ domain }}") == ""
+    assert told("{{ project }}-{{ domain }}") == (
+        "the admin makes the namespace team-a-dev for a/dev, and engineOptions.namespace names a-dev for its jobs: set "
+        "it to the admin's namespace_mapping.template"
+    )
+    assert "names none that Kubernetes takes" in told("-{{ project }}")
