@@ -21,7 +21,8 @@ def test_reports_of_many_failing_objects_fit_into_requests() -> None:
     unreported = {
         f"team-{number}": failing(f"team-{number}", 20, "forbidden " * 40).document() for number in range(400)
     }
-    wanted, sent = dict(unreported), {}
+    wanted = dict(unreported)
+    sent: dict[str, Any] = {}
     while unreported:
         batch = first_reports(unreported)
         assert batch
