@@ -61,6 +61,9 @@ _POSITION_SECONDS = 5.0
 _STOP_SECONDS = 15.0
 #: How long `once` waits for a job that it has submitted to run.
 _SETTLING_SECONDS = 3.0
+#: How long an engine must be without a problem until it counts as over, and how many are logged until then.
+_PROBLEM_SECONDS = 30.0
+_MOST_PROBLEMS = 20
 
 
 class Agent:
@@ -124,6 +127,9 @@ class Agent:
         self._orphans_at: float | None = None
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
+        #: What kept the engine from working, as far as it was logged, and when something did last.
+        self._work_problems: set[str] = set()
+        self._problem_at = 0.0
         self._stop_at: float | None = None
         self._stops = 0
         self._drains = False
@@ -134,7 +140,10 @@ class Agent:
         open_api = getattr(engine, "resource_api", None)
         if open_api is None:
             return None
-        return NamespaceKeeper(self.config.cluster, open_api(), client, clock=self.clock, run=run)
+        namespace_of = getattr(engine, "namespace_of", None)
+        return NamespaceKeeper(
+            self.config.cluster, open_api(), client, namespace_of=namespace_of, clock=self.clock, run=run
+        )
 
     def stop(self, *, drain: bool = False) -> None:
         """Ask the loop to end; asked twice, it ends at once. May be called by a signal handler."""
@@ -150,6 +159,7 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
+            self._note_work_problem()
             obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem or self.work.waits_for
             slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
             self._bids.step(obstacle, self.work.intents.counts(), slot_seconds)
@@ -173,6 +183,18 @@ class Agent:
             )
             log.warning(f"{text}, {rest}", self.work.intents.guarded, self.guard.longest_silence_seconds)
         return 1 if self.problem else 0
+
+    def _note_work_problem(self) -> None:
+        """Log what keeps the engine from working, each problem once until there was none for a while."""
+        problem, now = self.work.problem, self.clock.steady()
+        if problem:
+            self._problem_at = now
+            if problem not in self._work_problems and len(self._work_problems) < _MOST_PROBLEMS:
+                self._work_problems.add(problem)
+                log.warning("%s", problem)
+        elif self._work_problems and now >= self._problem_at + _PROBLEM_SECONDS:
+            self._work_problems.clear()
+            log.info("the engine works again")
 
     def _claim_orphans(self) -> None:
         """Look now and then for what a dead agent left, once the admin has asked about what it knows of."""

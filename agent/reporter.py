@@ -38,6 +38,8 @@ class Reporter:
         self._engine = engine
         self._clock = clock
         self._due_at = 0.0
+        #: Why the engine did not answer when it was last asked; nothing new is taken until it does.
+        self._problem = ""
         #: What the engine said when it was last asked, and the jobs that it counted as running.
         self._measured: dict[str, Any] | None = None
         self._counted: frozenset[str] = frozenset()
@@ -62,8 +64,10 @@ class Reporter:
             try:
                 self._measured = self._ask(now)
                 self._counted = frozenset(begun)
+                self._problem = ""
             except EngineError as error:
-                work.problem = work.problem or str(error)
+                self._problem = str(error)
+        work.problem = work.problem or self._problem
         if self._measured is not None:
             jobs = [
                 intent.lease["job"]

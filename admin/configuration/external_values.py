@@ -6,14 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from admin.configuration.small_files import FileTooLarge, read_small
 from admin.core.cluster_resources.values import ExternalValue, ExternalValues
 
 #: How long a file is taken to be unchanged after it was read.
 _FRESH_SECONDS = 1.0
-_MOST_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +57,13 @@ def _read_file(path: str) -> ExternalValue:
     """The text of a file without the newline at its end, which editors put there."""
     source = f"file {path}"
     try:
-        content = Path(path).read_bytes()
-        text = content.decode().removesuffix("\n")
+        text = read_small(path).decode().removesuffix("\n")
     except OSError as error:
         return ExternalValue(source=source, problem=f"the file {path} cannot be read: {error.strerror}.")
+    except FileTooLarge as error:
+        return ExternalValue(source=source, problem=f"the file {path} {error}")
     except UnicodeDecodeError:
         return ExternalValue(source=source, problem=f"the file {path} is not text in UTF-8.")
-    if len(content) > _MOST_BYTES:
-        problem = f"the file {path} has {len(content)} bytes; the most is {_MOST_BYTES}."
-        return ExternalValue(source=source, problem=problem)
     if not text:
         return ExternalValue(source=source, problem=f"the file {path} is empty.")
     return ExternalValue(source=source, text=text)

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from admin.configuration.small_files import FileTooLarge, read_small
 from admin.core.cluster_resources.templates import Template, TemplateDocument, TemplateSet, Tree, TypedText
 from admin.core.cluster_resources.texts import Expression, FilledText, Variable, find_expressions
 from admin.core.problems import shorten
@@ -19,8 +20,6 @@ from admin.core.problems import shorten
 _BUILT_IN = Path(__file__).parent / "cluster_resource_templates"
 #: How long files are taken to be unchanged after they were looked at.
 _FRESH_SECONDS = 1.0
-#: What one file may hold; the objects of a namespace are a few kilobytes.
-_MOST_BYTES = 1024 * 1024
 
 _TAG = "tag:yaml.org,2002:"
 _TYPES = ("int", "float", "bool")
@@ -104,12 +103,14 @@ def read_templates(paths: Sequence[Path], *, is_optional: bool = False, source: 
     digest = hashlib.sha256()
     for path in paths:
         try:
-            content = path.read_bytes()
+            content = read_small(path)
             digest.update(repr((path.name, content)).encode())
             documents = tuple(read_documents(content))
             templates.append(Template(file=path.name, documents=documents, is_optional=is_optional))
         except TemplateError as error:
             problems.append(f"{path.name}:{error.line}: {error}")
+        except FileTooLarge as error:
+            problems.append(f"{path.name}:1: {error}")
         except OSError as error:
             problems.append(f"{path.name}: cannot be read: {error.strerror}.")
     return TemplateSet(
@@ -122,8 +123,6 @@ def read_templates(paths: Sequence[Path], *, is_optional: bool = False, source: 
 
 def read_documents(content: bytes) -> Iterator[TemplateDocument]:
     """The documents of a template file; TemplateError with the line of what is wrong."""
-    if len(content) > _MOST_BYTES:
-        raise TemplateError(1, f"has {len(content)} bytes; the most is {_MOST_BYTES}.")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agent.calls import Runner, run_in_thread
@@ -23,7 +25,13 @@ _ANSWER_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 #: How often everything is reported again, since an admin may have been restored from a backup meanwhile.
 _REPORT_SECONDS = 600.0
+#: Namespaces of one report, and about how many bytes: an admin refuses a request of 1 MiB.
 _BATCH = 200
+_BATCH_BYTES = 256 * 1024
+
+
+#: The namespace of the jobs of a project and domain; ValueError where Kubernetes takes no such name.
+NamespaceOf = Callable[[str, str], str]
 
 
 class NamespaceKeeper:
@@ -35,6 +43,7 @@ class NamespaceKeeper:
         api: KubernetesApi,
         client: AdminClient,
         *,
+        namespace_of: NamespaceOf | None = None,
         clock: Clock = SYSTEM_CLOCK,
         run: Runner = run_in_thread,
     ) -> None:
@@ -42,6 +51,7 @@ class NamespaceKeeper:
         self._path = cluster_path(cluster, "cluster_resources")
         self._maker = NamespaceMaker(api)
         self._client = client
+        self._namespace_of = namespace_of
         self._clock = clock
         self._run = run
         self._ask_at = 0.0
@@ -54,6 +64,7 @@ class NamespaceKeeper:
         self._unreported: dict[str, dict[str, Any]] = {}  #: what the admin is still to be told
         self._report_all_at = 0.0
         self._problem = ""
+        self._difference = ""
 
     def step(self) -> None:
         """Begin to ask, and to make what has changed, if it is time."""
@@ -125,7 +136,15 @@ class NamespaceKeeper:
             self._kept = frozenset(answer["kept"])
             if not answer["more"]:
                 self._digest = answer["digest"]
+                self._note_difference()
                 return answer
+
+    def _note_difference(self) -> None:
+        """Log that jobs would go elsewhere than to the namespaces that are made, once."""
+        difference = other_namespace(self._known.values(), self._namespace_of) if self._namespace_of else ""
+        if difference and difference != self._difference:
+            log.warning(difference)
+        self._difference = difference
 
     def _make(self, answer: dict[str, Any]) -> None:
         orders = Orders(
@@ -157,7 +176,34 @@ class NamespaceKeeper:
     def _send_reports(self) -> None:
         """Send what the admin was not told yet, some of it at a time; what does not arrive is sent later."""
         while self._unreported:
-            batch = dict(list(self._unreported.items())[:_BATCH])
+            batch = first_reports(self._unreported)
             self._ask({"digest": self._digest, "reports": list(batch.values())})
             self._reported |= batch
             self._unreported = {name: report for name, report in self._unreported.items() if name not in batch}
+
+
+def other_namespace(namespaces: Iterable[Namespace], namespace_of: NamespaceOf) -> str:
+    """That the jobs of a project would be created in another namespace than in the one that is made for it."""
+    for entry in namespaces:
+        try:
+            name = namespace_of(entry.project, entry.domain)
+        except ValueError:
+            name = "none that Kubernetes takes"
+        if name != entry.name:
+            return (
+                f"the admin makes the namespace {entry.name} for {entry.project}/{entry.domain}, and "
+                f"engineOptions.namespace names {name} for its jobs: set it to the admin's namespace_mapping.template"
+            )
+    return ""
+
+
+def first_reports(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The first of some reports, by namespace, as many as one request may have; at least one."""
+    first: dict[str, dict[str, Any]] = {}
+    size = 0
+    for name, report in reports.items():
+        size += len(json.dumps(report))
+        if first and (size > _BATCH_BYTES or len(first) == _BATCH):
+            break
+        first[name] = report
+    return first

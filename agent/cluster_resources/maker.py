@@ -21,6 +21,8 @@ _PRECIOUS = frozenset({"Namespace", "PersistentVolumeClaim", "Secret"})
 _USUAL_VERSIONS = ("v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1")
 #: Kinds that are never looked through: there are many of them, and templates make none.
 _NOT_LISTED = frozenset({"Pod", "Event", "Endpoints", "Node", "PodTemplate", "ReplicationController"})
+#: How long a message may be, and about how long all of one namespace.
+_MESSAGE, _MESSAGES = 4000, 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +59,17 @@ class Report:
     objects: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, identity: str, state: str, message: str = "") -> None:
-        self.objects.append({"object": identity[:600], "state": state, "message": message[:4000]})
+        self.objects.append({"object": identity[:600], "state": state, "message": message})
 
     @property
     def has_failed(self) -> bool:
         return any(entry["state"] in ("failed", "drifted") for entry in self.objects)
 
     def document(self) -> Document:
-        return dict(vars(self))
+        """The report as it is sent: what the API server says of many objects is cut, so that one request has room."""
+        most = min(_MESSAGE, _MESSAGES // max(1, len(self.objects)))
+        objects = [{**entry, "message": entry["message"][:most]} for entry in self.objects]
+        return {**vars(self), "objects": objects}
 
 
 #: An object of ours on the cluster, by its kind, namespace and name.

@@ -78,6 +78,10 @@ class KubernetesEngine(CommandEngine):
         self._ended_at: dict[str, float] = {}
         self._stuck_since: dict[str, float] = {}
 
+    def namespace_of(self, project: str, domain: str) -> str:
+        """The namespace of the jobs of a project and domain; ValueError if it is none that Kubernetes takes."""
+        return names.namespace_of(self.settings.namespace, project, domain)
+
     def resource_api(self) -> LightkubeApi:
         """The calls by which namespaces are made."""
         return LightkubeApi(self.settings.kubeconfig, self.settings.context, self.settings.timeout_seconds)
@@ -179,8 +183,7 @@ class KubernetesEngine(CommandEngine):
 
     def _namespace(self, task: Task) -> str:
         environment = task.environment
-        project, domain = environment.get("RAINBOW_PROJECT", ""), environment.get("RAINBOW_DOMAIN", "")
-        return names.namespace_of(self.settings.namespace, project, domain)
+        return self.namespace_of(environment.get("RAINBOW_PROJECT", ""), environment.get("RAINBOW_DOMAIN", ""))
 
     def submit(self, task: Task) -> Handle:
         """Create the Job; one of the same name is this one if its labels say so."""

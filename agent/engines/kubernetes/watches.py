@@ -10,6 +10,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from time import monotonic
 from typing import Any
 
 import httpx2 as httpx
@@ -86,11 +87,15 @@ class Watch:
         self._deleted = deleted
         self._version = ""
         self._listed = threading.Event()
+        self._began_at = monotonic()
         loop.start(self._follow)
 
     def wait(self, seconds: float) -> None:
-        """Wait until everything was listed once; EngineUnavailable if that takes longer."""
-        if not self._listed.wait(seconds):
+        """Wait until everything was listed once, so many seconds from the beginning; EngineUnavailable where it is not.
+
+        An agent goes on with its other work meanwhile, the renewal of leases before all.
+        """
+        if not self._listed.wait(max(0.0, self._began_at + seconds - monotonic())):
             raise EngineUnavailable(self.problem or "the Kubernetes API server does not answer in time")
 
     def put(self, item: Object) -> None:

@@ -119,6 +119,31 @@ def test_what_an_engine_says_cannot_control_the_terminal_by_the_status_line(benc
     assert (status.isprintable(), "no\\x1b[2J\\nforged" in status) == (True, True)
 
 
+def test_an_engine_that_does_not_answer_is_told_once_and_nothing_is_taken_until_it_does(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.engine.unavailable = "User stranger cannot list resource pods"
+    with caplog.at_level(logging.INFO, "rainbow.agent"):
+        run_until(bench, lambda: bench.clock.steady() > 60)
+        assert {body["want"] for body in bench.script.bodies} == {0}
+        assert [record.message for record in caplog.records if "stranger" in record.message] == [
+            "User stranger cannot list resource pods"
+        ]
+
+
+def test_an_engine_that_answers_again_is_told_and_gets_work(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    def mend() -> bool:
+        if bench.clock.steady() > 30:
+            bench.engine.unavailable = ""
+        return any("works again" in record.message for record in caplog.records)
+
+    bench.engine.unavailable = "no answer"
+    with caplog.at_level(logging.INFO, "rainbow.agent"):
+        run_until(bench, mend)
+    assert bench.script.bodies[0]["want"] == 0
+    assert next(body["want"] for body in bench.script.bodies if body["want"]) == 2
+
+
 def test_each_sync_says_which_agent_it_is_from_and_how_far_it_has_seen_the_admin(bench: Bench) -> None:
     bench.script.answers = [answer(position=7), answer(position=9), answer(position=8)]
     run_until(bench, lambda: len(bench.script.bodies) >= 4)

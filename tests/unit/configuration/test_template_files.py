@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from admin.configuration.external_values import ExternalReader, ExternalSource
+from admin.configuration.small_files import MOST_BYTES
 from admin.configuration.template_files import TemplateFiles, read_templates
 from admin.core.cluster_resources.rendering import Rendering, render
 from admin.core.cluster_resources.templates import TemplateSet
@@ -184,6 +187,23 @@ def test_built_in_templates_leave_out_what_has_no_value() -> None:
     }
     assert by_kind["LimitRange"]["spec"]["limits"] == [
         {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}, "max": {"cpu": "2"}}
+    ]
+
+
+def test_what_is_no_file_or_too_large_fails_without_being_read(tmp_path: Path) -> None:
+    large, pipe = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    os.mkfifo(pipe)  # nobody writes to it: who opens it waits
+    with large.open("wb") as file:
+        file.truncate(64 * 1024 * MOST_BYTES)  # without taking any room
+    assert read_templates([large, pipe]).problems == (
+        f"a.yaml:1: has {64 * 1024 * MOST_BYTES} bytes; the most is {MOST_BYTES}.",
+        "b.yaml: cannot be read: not a regular file.",
+    )
+    sources = tuple(ExternalSource(key=path.name, path=str(path)) for path in (large, pipe, Path("/dev/zero")))
+    assert [value.problem for value in ExternalReader(sources).current().values()] == [
+        f"the file {large} has {64 * 1024 * MOST_BYTES} bytes; the most is {MOST_BYTES}.",
+        f"the file {pipe} cannot be read: not a regular file.",
+        "the file /dev/zero cannot be read: not a regular file.",
     ]
 
 
