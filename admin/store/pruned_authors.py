@@ -22,7 +22,7 @@ from admin.store.user_groups import user_groups
 from admin.store.users import users
 
 #: The tables of such rows, by the kind that revisions call them.
-_TABLES: dict[str, Table] = {
+TABLES: dict[str, Table] = {
     PROJECT: projects,
     GRANT: grants,
     USE_GRANT: use_grants,
@@ -36,14 +36,14 @@ _OF_REVISIONS = [revisions.c[name] for name in ("created_at", "author", "claimed
 
 def keep(connection: Connection, last: object) -> None:
     """Keep who made the rows that are as revisions up to this one left them, before these are deleted."""
-    rows = union_all(*(_made_until(last, kind) for kind in _TABLES)).subquery()
+    rows = union_all(*(_made_until(last, kind) for kind in TABLES)).subquery()
     query = select(*rows.c, *_OF_REVISIONS).join(revisions, revisions.c.number == rows.c.revision)
     connection.execute(insert(pruned_authors).from_select(query.selected_columns.keys(), query))
 
 
 def forget(connection: Connection) -> None:
     """Delete who made rows that have changed since, or are gone."""
-    for kind in _TABLES:
+    for kind in TABLES:
         is_over = not_(exists().where(_is_as_left(pruned_authors, kind)))
         connection.execute(delete(pruned_authors).where(pruned_authors.c.kind == kind, is_over))
 
@@ -53,13 +53,13 @@ def _made_until(last: object, kind: str) -> AnySelect:
     project = changes.project if kind == PROJECT else literal("")
     return (
         select(changes.revision, changes.kind, changes.name, project.label("project"))
-        .join(_TABLES[kind], _is_as_left(revision_changes, kind))
+        .join(TABLES[kind], _is_as_left(revision_changes, kind))
         .where(changes.kind == kind, changes.revision <= last)
     )
 
 
 def _is_as_left(changed: Table, kind: str) -> ColumnElement[bool]:
     """Whether a row of this kind is the one that a change was of, and has not changed since."""
-    [key] = _TABLES[kind].primary_key.columns
+    [key] = TABLES[kind].primary_key.columns
     changed_key = changed.c.project if kind == PROJECT else changed.c.name
-    return and_(key == changed_key, _TABLES[kind].c.version == changed.c.revision)
+    return and_(key == changed_key, TABLES[kind].c.version == changed.c.revision)

@@ -21,6 +21,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Table, event, func, select, update
 
 from admin.core.changes import Authorship
+from admin.core.fleet.definitions import FleetKind
 from admin.core.grants import Grant, Grantee
 from admin.core.retention import Retention
 from admin.core.times import show_time
@@ -28,16 +29,18 @@ from admin.loops.retention import RetentionLoop
 from admin.metrics import pruned_total
 from admin.services import grants, user_tokens, users
 from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.registry import NOUNS
 from admin.services.context import Context
 from admin.services.evictions import judge_health
 from admin.services.retention import PruningSizes, prune
+from admin.store import pruned_authors
 from admin.store import retention as stocks
 from admin.store.bid_tables import bid_rounds
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet_tables import cluster_events
-from admin.store.revision_tables import pruned_authors
+from admin.store.revision_tables import pruned_authors as pruned_authors_table
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent, set_clock
 from tests.support.apps import context_of
@@ -712,6 +715,10 @@ class TestRevisions:
         assert "which is no longer kept, anonymous (says ana)" in refusal["message"]
         assert "version_pruned" not in get(api, f"projects/{PROJECT}?provenance=true")  # which configuration brought
 
+    def test_every_noun_keeps_who_made_its_rows(self) -> None:
+        in_rows = {kind.value for kind in FleetKind}  # beside attributes, which NOUNS gives no kinds
+        assert pruned_authors.TABLES.keys() | in_rows == {kind for noun in NOUNS for kind in noun.kinds}
+
     def test_who_gave_rights_is_told_for_as_long_as_they_last(
         self, app: Flask, api: FlaskClient, context: Context, clock: Clock
     ) -> None:
@@ -752,7 +759,7 @@ class TestRevisions:
         users.create_user(context, "last", {}, ChangeOptions())
         pruned(context, revisions="12h")
         with context.database.reading() as connection:
-            kept = connection.execute(select(pruned_authors.c.kind, pruned_authors.c.name)).all()
+            kept = connection.execute(select(pruned_authors_table.c.kind, pruned_authors_table.c.name)).all()
         assert sorted(map(tuple, kept)) == [
             ("GRANT", f"admin:group:ml:{PROJECT}"),
             ("GRANT", "admin:user:ada"),
