@@ -11,8 +11,8 @@ MANAGED, CONFIGURATION, REGISTERED = "managed", "configuration", "registered"
 SOURCES = (MANAGED, CONFIGURATION, REGISTERED)
 #: In the order of the list.
 NOUNS = (
-    *("project", "domain", "cluster", "pool", "label", "cluster-group", "queue", "workflow", "launch-plan"),
-    *("kind", "role", "user", "group", "grant", "use-grant"),
+    *("project", "domain", "cluster", "pool", "label", "cluster-group", "token-pool", "queue"),
+    *("workflow", "launch-plan", "kind", "role", "user", "group", "grant", "use-grant"),
 )
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from admin.messages.definitions import WrittenAnswer, named_body
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    StatesProvenance,
+    VersionPruned,
+    described_as,
+    is_pruned,
+)
 from admin.services.cluster_groups import ClusterGroupView
 
 ClusterGroupBody = named_body(
@@ -32,7 +40,7 @@ class ClusterGroupAnswer(Answer):
             description=payload.get("description"),
             version=view.group.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=view.provenance is None or None,
+            version_pruned=is_pruned(view.group.version, view.provenance),
         )
 
 

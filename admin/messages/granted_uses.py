@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned
+from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned, is_pruned
 from admin.services.use_grants import UseGrantView
 
 
@@ -28,5 +28,5 @@ class UseGrantAnswer(Answer):
             **view.grant.payload,
             version=view.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=view.provenance is None or None,
+            version_pruned=is_pruned(view.version, view.provenance),
         )

@@ -22,6 +22,7 @@ from admin.messages.shared import (
     StatesProvenance,
     VersionPruned,
     described_as,
+    is_pruned,
     one_of,
 )
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
@@ -104,7 +105,7 @@ class GrantAnswer(ScopeAnswer):
             level=grant.scope.level.value,
             version=view.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=view.provenance is None or None,
+            version_pruned=is_pruned(view.version, view.provenance),
             **more,
         )
 

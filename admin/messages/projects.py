@@ -23,7 +23,7 @@ from admin.messages.requests import (
     RequestSchema,
     Word,
 )
-from admin.messages.shared import Answer, ProvenanceAnswer, SeenAnswer, Time, VersionPruned, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, SeenAnswer, Time, VersionPruned, is_pruned, one_of
 
 
 class LabelsBody(RequestSchema):
@@ -136,7 +136,7 @@ class ProjectAnswer(Answer):
             archiving=archiving
             and ArchivingAnswer.from_attributes(archiving, first_waiting=list(archiving.first_waiting)),
             provenance=None if provenance is None else ProvenanceAnswer.by_state(provenance),
-            version_pruned=bool(project.version and provenance is not None and "definition" not in provenance) or None,
+            version_pruned=None if provenance is None else is_pruned(project.version, provenance.get("definition")),
         )
 
 

@@ -118,7 +118,9 @@ class GroupShareAnswer(Answer):
     It has none of the three where that is unknown, or of executions that the caller may not read.
     """
 
-    user: Annotated[str | None, Meta(description="Who created them, as authors are named.")] = None
+    user: Annotated[
+        str | None, Meta(description="Who created them, a claimed name as such: `anonymous (says ana)`.")
+    ] = None
     project: str | None = None
     cluster: str | None = None
     placed: int

@@ -17,7 +17,16 @@ from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.lines import Waiter
 from admin.messages.definitions import WrittenAnswer, named_body
 from admin.messages.requests import SCOPE_KEY, Fields, PayloadField, RequestSchema, ScopeQuery
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as, one_of
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    StatesProvenance,
+    VersionPruned,
+    described_as,
+    is_pruned,
+    one_of,
+)
 from admin.messages.token_holders import FullLimitAnswer, Sees, TokenHolderAnswer, if_seen
 from admin.services.token_pools import TokenPoolExplanation, TokenPoolView
 
@@ -136,7 +145,7 @@ class TokenPoolAnswer(Answer):
             reason=usage.reason or None,
             version=view.pool.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=view.provenance is None or None,
+            version_pruned=is_pruned(view.pool.version, view.provenance),
         )
 
 

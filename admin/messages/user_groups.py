@@ -7,7 +7,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from admin.messages.definitions import WrittenAnswer, named_body
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    StatesProvenance,
+    VersionPruned,
+    described_as,
+    is_pruned,
+)
 from admin.services.user_groups import GroupView
 
 GroupBody = named_body("group", {"name": "ml", "users": ["ada", "otto"], "description": "Machine learning."})
@@ -34,7 +42,7 @@ class UserGroupAnswer(Answer):
             description=payload.get("description"),
             version=view.group.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=view.provenance is None or None,
+            version_pruned=is_pruned(view.group.version, view.provenance),
         )
 
 

@@ -16,7 +16,17 @@ from admin.core.provenance import Provenance
 from admin.core.users import User
 from admin.messages.definitions import WrittenAnswer, named_body
 from admin.messages.requests import NAME, Duration, Fields, Flag, PageQuery, Pattern, RequestSchema, ScopeQuery
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, SeenAnswer, Time, VersionPruned, described_as, one_of
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    SeenAnswer,
+    Time,
+    VersionPruned,
+    described_as,
+    is_pruned,
+    one_of,
+)
 from admin.services.tokens import Issued, state_of
 from admin.store.tokens import StoredToken
 
@@ -69,7 +79,7 @@ class UserAnswer(Answer):
             user,
             last_seen_at=last_seen.get(user.name),
             provenance=None if definition is None else ProvenanceAnswer.by_state({"definition": definition}),
-            version_pruned=definition is None or None,
+            version_pruned=is_pruned(user.version, definition),
         )
 
 

@@ -24,6 +24,7 @@ from admin.store.grants import GrantFilter, StoredGrant
 from admin.store.named_payloads import StoredPayload
 from admin.store.registration_history import RegistrationFilter
 from admin.store.registration_tables import launch_plans, workflows
+from admin.store.token_tables import TOKEN_POOLS
 from admin.store.use_grants import StoredUseGrant, UseGrantFilter
 
 #: The nouns whose definitions belong to projects or domains, so that those of one can be asked for.
@@ -72,6 +73,7 @@ def list_all_definitions(
 _READING: Mapping[str, str] = {
     "project": "projects.read",
     **dict.fromkeys(("cluster", "pool", "label", "cluster-group"), "fleet.read"),
+    "token-pool": "token_pools.read",
     **dict.fromkeys(("workflow", "launch-plan"), "workflows.read"),
     "user": "users.read",
     "group": "groups.read",
@@ -106,6 +108,7 @@ class _Readers:
             "pool": self._fleet("pool"),
             "label": self._fleet("label"),
             "cluster-group": self._payloads("cluster-group", CLUSTER_GROUPS.page),
+            "token-pool": self._payloads("token-pool", TOKEN_POOLS.page),
             "queue": _configured("queue", (queue.name for queue in settings.rules.queues)),
             "workflow": self._registered("workflow", workflows),
             "launch-plan": self._registered("launch-plan", launch_plans),

@@ -16,7 +16,7 @@ from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention
 from admin.core.times import show_time
 from admin.metrics import count_pruned
 from admin.services.context import Context
-from admin.store import cluster_events, execution_events, fleet, retention
+from admin.store import cluster_events, execution_events, fleet, pruned_authors, retention
 from admin.store.cluster_events import ClusterEvent
 from admin.store.executions import Execution
 from admin.store.retention import Counts, PrunedRows
@@ -113,6 +113,9 @@ def _prune(
             yield from _sweep(context, limits.executions if dry_run else None, sizes)
     if limits.revisions is not None:
         yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
+        if not dry_run:
+            with context.database.writing() as connection:
+                pruned_authors.forget(connection)
     if limits.audit_events is not None:
         yield from _walk(context, retention.AUDIT_EVENTS, limits.audit_events, sizes, dry_run=dry_run)
     if limits.namespace_events is not None:

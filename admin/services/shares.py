@@ -28,7 +28,7 @@ from admin.core.placement.shares import (
     weightings_of,
 )
 from admin.core.problems import list_first
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, show_name
 from admin.core.settings.scopes import Scope
 from admin.core.times import check_window, show_time
 from admin.services.access import Access
@@ -239,7 +239,7 @@ def _count_groups(access: Access, examined: Sequence[PlacedExecution], by: str) 
             if place not in readable:
                 scope = Scope(project=execution.project, domain=execution.domain)
                 readable[place] = access.allows("executions.read", scope)
-            named = execution.created_by if by == USER else execution.project
+            named = show_name(execution.created_by, execution.claimed_by) if by == USER else execution.project
             value = (named if readable[place] else "") or None
         counts[value] += 1
     # What has no name stands last.

@@ -15,6 +15,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, f
 
 from admin.core.fleet.clusters import HEALTH_EVENTS, STATE_EVENTS
 from admin.core.retention import Cutoffs, Lifespan
+from admin.store import pruned_authors
 from admin.store.audit_events import audit_events
 from admin.store.bid_tables import bid_rounds, bids
 from admin.store.cluster_events import lasting
@@ -175,6 +176,7 @@ class Revisions:
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         lock_head(connection)  # readers that undo changes read them in several steps
+        pruned_authors.keep(connection, keys[-1])
         changes = {
             table.name: _delete(connection, table, table.c.revision <= keys[-1])
             for table in (revision_changes, member_changes)

@@ -63,6 +63,21 @@ member_changes = Table(
     Column("cluster", Text, primary_key=True),
     Index("ix_member_changes_cluster", "cluster", "revision"),
 )
+#: Who made revisions that retention deleted: an entry for each row that is as one of them left it, and has no columns
+#: for its author.
+pruned_authors = Table(
+    "pruned_authors",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),  # empty for a project
+    Column("project", Text, primary_key=True),  # empty for all others
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("claimed_by", Text),
+    Column("proof", Text),
+    Column("message", Text),
+)
 #: The columns that tell which row a change is of.
 ROW_SCOPE = scope_columns(revision_changes)
 ROW_KEY = (_changes.kind, _changes.name, *ROW_SCOPE)

@@ -20,6 +20,7 @@ from admin.store.revision_tables import (
     IS_ROLLBACK,
     ROW_KEY,
     member_changes,
+    pruned_authors,
     revision_changes,
     revision_head,
     revisions,
@@ -234,17 +235,28 @@ def get(connection: Connection, number: int) -> Revision | None:
 
 
 def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
-    """By whom, when and why some revisions were made; those that are no longer kept are left out."""
+    """By whom, when and why some revisions were made.
+
+    Those that are no longer kept are left out, but for those of rows that have no author of their own.
+    """
     distinct = set(numbers)
     rows = _SELECT_SOME.execute(connection, distinct) if distinct else ()
-    return {row.number: _provenance(row) for row in rows}
+    made_by = {row.number: _provenance(row) for row in rows}
+    pruned = distinct - made_by.keys()
+    if pruned:
+        made_by |= {row.revision: _pruned(row) for row in _SELECT_PRUNED.execute(connection, pruned)}
+    return made_by
 
 
 def seen_among(connection: Connection, numbers: Iterable[int], rows: SeenRows) -> set[int]:
     """Those of some revisions that changed rows which may be seen."""
     distinct = set(numbers)
+    if not distinct:
+        return set()
     query = NumberedQuery(select(_changes.revision).distinct().where(is_seen(rows)), _changes.revision)
-    return set(query.execute(connection, distinct).scalars()) if distinct else set()
+    seen = set(query.execute(connection, distinct).scalars())
+    pruned = _SELECT_PRUNED.execute(connection, distinct - seen) if distinct - seen else ()
+    return seen | {row.revision for row in pruned if rows.has(RowKey(row.kind, row.name, Scope(project=row.project)))}
 
 
 def rollbacks_of(connection: Connection, number: int, limit: int) -> list[Provenance]:
@@ -267,7 +279,20 @@ def _provenance(row: AnyRow) -> Provenance:
     )
 
 
+def _pruned(row: AnyRow) -> Provenance:
+    return Provenance(
+        revision=row.revision,
+        author=row.author,
+        claimed_by=row.claimed_by,
+        at=row.created_at,
+        message=row.message,
+        proof=acting_proof(row.author, row.proof),
+        kept=False,
+    )
+
+
 _SELECT_SOME = NumberedQuery(select(revisions), revisions.c.number)
+_SELECT_PRUNED = NumberedQuery(select(pruned_authors), pruned_authors.c.revision)
 _rolled_back = revision_changes.alias("rolled_back")
 
 

@@ -34,6 +34,7 @@ class PlacedExecution(NamedTuple):
     cluster: str | None
     created_at: datetime
     created_by: str  #: as the gate knew its caller; empty where that was not kept
+    claimed_by: str | None  #: unverified
     placement_trail: str
     decided_at: datetime
 

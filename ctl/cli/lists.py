@@ -43,7 +43,8 @@ def list_options(fields: Iterable[str], *, selector: str = "", limit: int | None
     """
     names = listed(fields)
     most = f"How many at most, {limit} by default." if limit else "How many at most."
-    about = selector or f"Only rows that match all of these terms, such as name=a or name contains b. Fields: {names}."
+    terms = "FIELD=VALUE, FIELD contains VALUE and so on"
+    about = selector or f"Only rows that match all of these terms: {terms}. Fields: {names}."
     return [
         selector_option(f"{about} Also --selector."),
         text_option("filter.sortBy", "sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {names}."),

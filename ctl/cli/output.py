@@ -282,11 +282,15 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
     )
 
 
+#: The columns that stay in a row for longest, and are alone in colours; the name is the last one to go.
+_LASTING = {"PHASE": 1, "STATE": 1, "NAME": 2}
+
+
 def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
     """A plain table whose widest columns are lines below each row, until the others fit a width.
 
-    Columns without anything in them are left out before, and a name stays beside the first column while it can. The
-    first column is folded where it is too wide alone.
+    Columns without anything in them are left out before, and a name, phase or state stays beside the first column while
+    it can. The first column is folded where it is too wide alone.
     """
     from ctl.cli.sentences import fold
 
@@ -294,7 +298,7 @@ def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
     widths = {index: max(len(line[index]) for line in lines) for index in range(len(header))}
     empty = [index for index in widths if index and not any(row[index] for row in rows)]
     while len(widths) > 1 and sum(widths.values()) + 2 * (len(widths) - 1) > width:
-        widest = max(list(widths)[1:], key=lambda index: (header[index] != "NAME", widths[index], index))
+        widest = max(list(widths)[1:], key=lambda index: (-_LASTING.get(header[index], 0), widths[index], index))
         widths.pop(empty.pop() if empty else widest)
     table = plain_table([header[index] for index in widths], [[row[index] for index in widths] for row in rows])
     first, *others = table.splitlines(keepends=True)

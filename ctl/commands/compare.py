@@ -24,8 +24,9 @@ from ctl.client.times import format_duration
 _HELP = """Show what differs between two scopes, field by field, with the origin of each value. Nothing is written.
 
 The first scope is named as everywhere; what is not named of the other one is the same. --at and --otherAt compare as of
-revisions or times, also at one scope, with the platform's current configuration. Fields that executions do not follow,
-since a workflow's job or a launch plan says them itself, are marked.
+revisions or times, also at one scope, with the platform's current configuration; what two revisions changed anywhere is
+shown by `rainbowctl history FROM..TO`. Fields that executions do not follow, since a workflow's job or a launch plan
+says them itself, are marked.
 
 compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
 would get now; with --otherExecution, what differs between two executions: what they run and who created them, how each
@@ -174,6 +175,8 @@ def _describe_settings(comparison: Document) -> str:
 def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> tuple[Document, str]:
     if flags["other_execution"] is not None:
         raise InvalidInput("--otherExecution goes with `rainbowctl compare execution NAME`.")
+    if kind is not None and ".." in kind:
+        raise InvalidInput(f"What differs between two revisions is shown by `rainbowctl history {kind}`.")
     scope = resolve_scope(session, flags)
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     named = {key: flags[f"other_{key}"] for key in KEYS if flags[f"other_{key}"] is not None}

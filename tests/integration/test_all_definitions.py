@@ -39,6 +39,7 @@ def settle(api: FlaskClient) -> None:
     put_pool(api, "gpu", ("east", "unseen"))
     put_label(api, "spare", ("east",))
     ok(api.post(f"{API}/cluster_groups", json={"cluster_group": {"name": "racks", "clusters": ["east"]}}))
+    ok(api.post(f"{API}/token_pools", json={"token_pool": {"name": "hive", "capacity": 5}}))
     new_project(api, OTHER)
     for project in (PROJECT, OTHER):
         ok(register_workflow(api, "flow", project=project))
@@ -75,6 +76,7 @@ def test_everything_is_listed_by_noun_with_who_defined_it(make_app: MakeApp) -> 
     assert names["workflow"] == [f"{PROJECT}/{DOMAIN}/flow", f"{OTHER}/{DOMAIN}/flow"]
     assert (names["role"], names["user"], names["group"]) == (["auditor"], ["root"], ["ml"])
     assert names["use-grant"] == [f"pool:gpu:project:{OTHER}"]
+    assert names["token-pool"] == ["hive"]
     rows = get(root, "all_definitions?limit=1000")["definitions"]
     [pool] = [row for row in rows if (row["noun"], row["name"]) == ("pool", "gpu")]
     assert pool["source"] == "managed"
@@ -162,7 +164,7 @@ def test_what_is_pruned_keeps_its_revision(app: Flask, api: FlaskClient, app_clo
     app_clock.advance(86400 * 3)
     list(prune(context_of(app), Retention(revisions="1d")))
     rows = {(row["noun"], row["name"]): row for row in get(api, "all_definitions?limit=1000")["definitions"]}
-    pool, group = rows["pool", "gpu"], rows["group", "ml"]
-    assert pool["provenance"]["kept"] is False
-    assert pool["revision"]
-    assert (group["revision"] > 0, "provenance" in group) == (True, False)
+    for row in (rows["pool", "gpu"], rows["group", "ml"], rows["project", OTHER], rows["token-pool", "hive"]):
+        made_by = row["provenance"]
+        assert (made_by["kept"], made_by["author"]) == (False, "anonymous"), row
+        assert made_by["revision"] == row["revision"] > 0

@@ -540,7 +540,7 @@ def test_what_is_cancelled_ends_when_its_agent_says_so(agent: PlayedAgent) -> No
     for name, kind in {"held": "ABORTED", "runs": "FAILED", "finishes": "SUCCEEDED", "offered": "UNKNOWN"}.items():
         assert agent.report(name, kind, 1, exit_code=137) is None
         assert phase(agent, name) == ("ABORTED", "TERMINATED")
-    assert shown(agent, "finishes")["closure"]["reason"]["message"] == "enough It had succeeded by then."
+    assert shown(agent, "finishes")["closure"]["reason"]["message"] == "enough. It had succeeded by then."
     by = {"principal": "anonymous", "author": "anonymous"}
     abort = shown(agent, "runs")["closure"]["abort_metadata"]
     requested_at = abort.pop("requested_at")

@@ -20,20 +20,27 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Table, event, func, select, update
 
+from admin.core.changes import Authorship
+from admin.core.fleet.definitions import FleetKind
+from admin.core.grants import Grant, Grantee
 from admin.core.retention import Retention
 from admin.core.times import show_time
 from admin.loops.retention import RetentionLoop
 from admin.metrics import pruned_total
-from admin.services import user_tokens
+from admin.services import grants, user_tokens, users
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.registry import NOUNS
 from admin.services.context import Context
 from admin.services.evictions import judge_health
 from admin.services.retention import PruningSizes, prune
+from admin.store import pruned_authors
 from admin.store import retention as stocks
 from admin.store.bid_tables import bid_rounds
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet_tables import cluster_events
+from admin.store.revision_tables import pruned_authors as pruned_authors_table
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent, set_clock
 from tests.support.apps import context_of
@@ -698,17 +705,67 @@ class TestRevisions:
         clock.advance(DAY)
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
         pruned(context, revisions="12h")
-        for path in ("pools/gpu", "clusters/a"):
+        for path in paths:
             answer = get(api, path)
             by = {**made_by[path], "kept": False}
             assert (answer["version_pruned"], answer["provenance"]["definition"]) == (True, by)
         [row] = get(api, "definitions?resource_type=CLUSTER&name=a")["definitions"]
         assert row["provenance"]["claimed_by"] == "ana"
-        project = get(api, "projects/old?provenance=true")
-        assert (project["version_pruned"], "provenance" in project) == (True, False)
         refusal = refused(create(api, "never", cluster="a"), 400, "cluster_disabled", "spec.cluster")
         assert "which is no longer kept, anonymous (says ana)" in refusal["message"]
         assert "version_pruned" not in get(api, f"projects/{PROJECT}?provenance=true")  # which configuration brought
+
+    def test_every_noun_keeps_who_made_its_rows(self) -> None:
+        in_rows = {kind.value for kind in FleetKind}  # beside attributes, which NOUNS gives no kinds
+        assert pruned_authors.TABLES.keys() | in_rows == {kind for noun in NOUNS for kind in noun.kinds}
+
+    def test_who_gave_rights_is_told_for_as_long_as_they_last(
+        self, app: Flask, api: FlaskClient, context: Context, clock: Clock
+    ) -> None:
+        definitions: dict[str, dict[str, Any]] = {
+            "group": {"name": "ml", "users": ["eve"]},
+            "cluster_group": {"name": "racks", "clusters": ["a"]},
+            "token_pool": {"name": "hive", "capacity": 5},
+            "use_grant": {"cluster": "a", "group": "ml"},
+            "grant": {"role": "admin", "group": "ml", "project": PROJECT},
+        }
+        for noun, definition in definitions.items():
+            ok(api.post(f"{API}/{noun}s", json={noun: definition, "claimed_by": "ana", "message": "asked for"}))
+        options = ChangeOptions(authorship=Authorship(claimed_by="ana", message="asked for"))
+        for name in ("ada", "eve"):
+            users.create_user(context, name, {}, options)
+        grants.create_grant(context, Grant(role="admin", grantee=Grantee("user", "ada")), ChangeOptions())
+        ada, eve = (
+            {"Authorization": f"Bearer {user_tokens.create_token(context, name, 'laptop').token}"}
+            for name in ("ada", "eve")
+        )
+        by = {"author": "anonymous", "claimed_by": "ana", "message": "asked for", "kept": False}
+        paths = ("groups/ml", "cluster_groups/racks", "token_pools/hive", "use_grants/cluster:a:group:ml", "users/eve")
+        grant = f"grants/admin:group:ml:{PROJECT}"
+        clock.advance(DAY)
+        users.create_user(context, "later", {}, ChangeOptions())
+        assert pruned(context, revisions="12h")["revisions"] == 8
+        for path, reader in (*((path, ada) for path in (*paths, grant)), (grant, eve)):
+            answer = ok(api.get(f"{API}/{path}", headers=reader))
+            definition = answer["provenance"]["definition"]
+            assert (answer["version_pruned"], definition) == (True, definition | by), path
+            assert definition["revision"] == answer["version"]
+        [row] = ok(api.get(f"{API}/all_definitions?noun=grant", headers=eve))["definitions"]
+        assert row["provenance"]["claimed_by"] == "ana"
+        for path in paths:
+            force = "?force=true" if path == "groups/ml" else ""
+            ok(api.delete(f"{API}/{path}{force}", headers=ada))
+        clock.advance(DAY)
+        users.create_user(context, "last", {}, ChangeOptions())
+        pruned(context, revisions="12h")
+        with context.database.reading() as connection:
+            kept = connection.execute(select(pruned_authors_table.c.kind, pruned_authors_table.c.name)).all()
+        assert sorted(map(tuple, kept)) == [
+            ("GRANT", f"admin:group:ml:{PROJECT}"),
+            ("GRANT", "admin:user:ada"),
+            ("USER", "ada"),
+            ("USER", "later"),
+        ]
 
     def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:
         pruned(context, revisions="5d12h")

@@ -18,7 +18,20 @@ from admin.services.shares import ShareLimits, pool_shares
 from tests.support.agents import Clock
 from tests.support.apps import context_of
 from tests.support.copies import copy_execution
-from tests.support.placing import API, created, get, label, ok, pool, put_label, put_pool, refused, report, switch
+from tests.support.placing import (
+    API,
+    asked,
+    created,
+    get,
+    label,
+    ok,
+    pool,
+    put_label,
+    put_pool,
+    refused,
+    report,
+    switch,
+)
 
 NAMES = [f"e{number}" for number in range(40)]
 
@@ -265,7 +278,8 @@ def test_a_window_of_which_a_part_was_pruned_says_so(api: FlaskClient, context: 
 def test_what_a_pool_placed_is_counted_by_user_project_and_cluster(api: FlaskClient, app_clock: Clock) -> None:
     put_pool(api, "one", ["local"])
     add(api, "one", "a", "b", "c")
-    created(api, "d", project="flyteexamples", **pool("one"))
+    claimed = asked("d", project="flyteexamples", **pool("one"))
+    ok(api.post(f"{API}/executions", json={**claimed, "claimed_by": "ana"}))
     created(api, "beside", cluster="local")
     app_clock.advance(1)
     plain = get(api, "pools/one/shares")
@@ -279,8 +293,10 @@ def test_what_a_pool_placed_is_counted_by_user_project_and_cluster(api: FlaskCli
         "Pool 'one' (weighted) placed 4 executions; project flytesnacks has 3 of them (75.0%)."
     )
     assert by_project["clusters"] == plain["clusters"]
-    everybody = {"user": "anonymous", "placed": 4, "share": 1}
-    assert get(api, "pools/one/shares?by=user")["groups"] == [everybody]
+    assert get(api, "pools/one/shares?by=user")["groups"] == [
+        {"user": "anonymous", "placed": 3, "share": 0.75},
+        {"user": "anonymous (says ana)", "placed": 1, "share": 0.25},
+    ]
     assert get(api, "pools/one/shares?by=cluster")["groups"] == [{"cluster": "local", "placed": 4, "share": 1}]
     refused(api.get(f"{API}/pools/one/shares?by=colour"), 400, "invalid_request", "by")
     app_clock.advance(7200)

@@ -215,7 +215,7 @@ def finish(
     reason = execution.reason if is_aborting else outcome.reason
     message = execution.reason_message if is_aborting else outcome.message
     if is_aborting and outcome.phase is Phase.SUCCEEDED:
-        message = f"{message} It had succeeded by then."
+        message = f"{as_sentence(message)} It had succeeded by then."
     if is_aborting and outcome.reason == CLUSTER_LOST:
         message = f"{as_sentence(message)} {outcome.message}"
     return _end(execution, replace(outcome, phase=phase, reason=reason, message=message), now)

@@ -98,6 +98,14 @@ def test_a_name_stays_in_its_row_while_it_has_room() -> None:
     )
 
 
+def test_a_phase_stays_in_its_row_while_it_has_room() -> None:
+    header, row = ["PROJECT", "NAME", "PHASE", "POOL"], ["shop", "index", "QUEUED (back-off 4 min)", "std"]
+    assert stacked_table(header, [row], 40) == (
+        "PROJECT  NAME   PHASE\nshop     index  QUEUED (back-off 4 min)\n  POOL: std\n"
+    )
+    assert stacked_table(header, [row], 30).splitlines()[0] == "PROJECT  NAME"
+
+
 def test_a_first_column_that_is_too_wide_alone_is_folded() -> None:
     scope = "definition of project search, domain development, workflow index.build, launch plan hourly"
     table = stacked_table(["SET BY", "KIND"], [[scope, "execution-cluster-label"], ["revision 4", ""]], 60)

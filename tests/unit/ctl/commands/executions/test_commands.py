@@ -82,6 +82,7 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("compare all -p a -d b --otherExecution y", "--otherExecution goes with `rainbowctl compare execution NAME`"),
         ("compare all -p a -d b", "Compare with what?"),
         ("compare all -p a -d b --otherDomain b", "Compare with what?"),
+        ("compare 6..8", "`rainbowctl history 6..8`"),
         ("compare all -d b --otherWorkflow w", "needs a project"),
         ("compare all -d b --at soon", "--at"),
         ("simulate --since 24h", "Which documents?"),
