@@ -126,8 +126,8 @@ class _Search:
             each = (Need(resource, 1),)
             most = max((self._matcher.capacity(shape, each, count) for shape in shapes), default=0)
             if most < count:
-                one, free = f"one {holder.type}", " free" if self._graph.is_free_part else ""
-                detail = f"{_described(resource)}: needs {count} on {one}, the most{free} on {one} is {most or 'none'}"
+                place, free = f"on one {holder.type}", " free" if self._graph.is_free_part else ""
+                detail = f"{_described(resource)}: needs {count} {place}, the most{free} {place} is {most or 'none'}"
                 yield self._shortage("slot" if isinstance(resource, Slot) else resource.type, count, most, detail)
 
     def _of_slots(self, slot: Slot, count: int) -> Iterator[Shortage]:
