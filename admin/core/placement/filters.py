@@ -210,7 +210,8 @@ def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
         if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
     }
     # To look for a place on single nodes costs much more: only where the sums leave room.
-    return drops | _crowded([candidate for candidate in candidates if candidate.position not in drops], workload)
+    others = [candidate for candidate in candidates if candidate.position not in drops]
+    return {**drops, **_crowded(others, workload)}
 
 
 def _crowded(candidates: Sequence[Candidate], workload: Workload) -> Drops:
