@@ -107,10 +107,15 @@ def list_first(entries: Sequence[object], most: int, *, count: int | None = None
     return separator.join(map(str, entries[:most])) + (f" and {others} more" if others > 0 else "")
 
 
-def unknown_problem(field: str, noun: str, word: str, candidates: Iterable[str], *, most: int = 12) -> Problem:
-    """The problem of a word that is not one of the candidates, of which so many are listed and the closest named."""
+def unknown_problem(
+    field: str, noun: str, word: str, candidates: Iterable[str], *, most: int = 12, meant: str | None = None
+) -> Problem:
+    """The problem of a word that is not one of the candidates, of which so many are listed and the closest named.
+
+    `meant` is what the word is known to mean: the closest if it is a candidate, however it is spelled.
+    """
     names = sorted(candidates)
-    near = closest(word, names)
+    near = (meant,) if meant in names else closest(word, names)
     listed = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     reason = f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
     return Problem(field=field, reason=reason, closest=near)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -69,10 +69,18 @@ def format_amount(resource: str, amount: int) -> str | int:
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if resource in ("memory", "ephemeral_storage"):
-        for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-            if amount and amount % size == 0:
-                return f"{amount // size}{suffix}"
+        # Written in powers of two or of ten, whichever is shorter: 32G is not 31250000Ki.
+        return min(_with_suffix(amount, _BINARY_SIZES), _with_suffix(amount, _DECIMAL_SIZES), key=len)
     return str(amount)
+
+
+_BINARY_SIZES = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_DECIMAL_SIZES = (("T", 10**12), ("G", 10**9), ("M", 10**6))
+
+
+def _with_suffix(amount: int, sizes: Iterable[tuple[str, int]]) -> str:
+    """An amount in the largest unit of which it is a multiple."""
+    return next((f"{amount // size}{suffix}" for suffix, size in sizes if amount and amount % size == 0), str(amount))
 
 
 def in_units(amounts: Amounts) -> dict[str, float]:

@@ -5,6 +5,7 @@ To read a graph of hundreds of thousands of vertices takes seconds, in which thi
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -105,6 +106,7 @@ def _unframed(content: bytes) -> list[bytes]:
 
 def _main() -> None:
     """Read what stands on standard input, and write what came of it."""
+    gc.disable()  # it looked at millions of values again and again, of which none is garbage
     current, raw = _unframed(sys.stdin.buffer.read())
     document = folded = b""
     answer: dict[str, Any]

@@ -12,7 +12,6 @@ from admin.core.graph.folding import fold, unfold
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.inventories import inventory_of
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.summaries import summarize
 from admin.core.json_text import json_text, json_value
 
 #: The graph of a description, by itself or within a resource set of Flux.
@@ -42,7 +41,7 @@ def compile_description(document: Mapping[str, Any], most_vertices: int) -> Comp
     counts = {name: _vertices(subsystem) for name, subsystem in (subsystems or {}).items()}
     return Compiled(
         digest=hashlib.sha256(text).hexdigest(),
-        inventory=inventory_of(summarize(graph), counts),
+        inventory=inventory_of(graph, counts),
         document=zlib.compress(text, _LEVEL),
         folded=zlib.compress(json_text(fold(graph)), _LEVEL),
     )

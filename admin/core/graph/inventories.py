@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from admin.core.graph.summaries import Summary
+from admin.core.graph.graphs import ClusterGraph
+from admin.core.graph.requirements import CONTAINMENT, IDENTITY
+from admin.core.graph.summaries import summarize
 from admin.core.graph.units import NODE, plural, show_amount
+from admin.core.quantities import parse_quantity
+
+#: Fields of which an inventory keeps what they say: nodes of Kubernetes have dozens of labels.
+_MOST_FIELDS = 200
 
 
-def inventory_of(summary: Summary, subsystems: Mapping[str, int]) -> dict[str, Any]:
-    """How many vertices of each type a graph has and what they amount to, and how many each subsystem has."""
+def inventory_of(graph: ClusterGraph, subsystems: Mapping[str, int]) -> dict[str, Any]:
+    """How many vertices of each type a graph has and what they amount to, what their fields say, in short, and how
+    many vertices each subsystem has.
+    """
+    summary = summarize(graph)
     return {
         "types": {
             type_: {"vertices": count, "amount": show_amount(type_, summary.totals.get(type_, 0))}
             for type_, count in summary.vertices.items()
         },
         "subsystems": dict(subsystems),
+        "fields": _fields(graph),
+    }
+
+
+def _fields(graph: ClusterGraph) -> dict[str, dict[str, Any]]:
+    """How many vertices have each field, or are linked to one that has it, and a digest of its values."""
+    values: dict[str, Counter[str]] = {}
+    for shape, times in graph.root.occurrences().items():
+        for feature in shape.features:
+            own = ("type", "size") if feature.subsystem == CONTAINMENT else ()
+            for field, value in feature.fields.items():
+                if field not in IDENTITY and field not in own:
+                    values.setdefault(f"{feature.subsystem} {field}", Counter())[repr(value)] += times
+    return {
+        name: {
+            "vertices": counts.total(),
+            "values": hashlib.sha256(repr(sorted(counts.items())).encode()).hexdigest()[:12],
+        }
+        for name, counts in sorted(values.items())[:_MOST_FIELDS]
     }
 
 
@@ -24,14 +54,15 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | Non
     """In what a description differs from the one before it, each in a few words: `cores: 36 → 48`."""
     if before is None or after is None:
         return [] if before is after else ["first description" if before is None else "removed"]
-    return list(_differences(before, after)) or ["the same amounts, arranged or named differently"]
+    of_amounts = list(_differences(before, after))
+    return of_amounts or list(_field_differences(before, after)) or ["the same amounts, arranged or named differently"]
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     none = {"vertices": 0, "amount": "0"}
     for type_ in sorted({*before["types"], *after["types"]}, key=lambda type_: (type_ != NODE, type_)):
         old, new = (inventory["types"].get(type_, none) for inventory in (before, after))
-        if old["amount"] != new["amount"]:
+        if parse_quantity(old["amount"]) != parse_quantity(new["amount"]):
             yield f"{plural(type_)}: {old['amount']} → {new['amount']}"
         elif old["vertices"] != new["vertices"]:
             yield f"{plural(type_)}: {new['amount']} in {new['vertices']} vertices, before in {old['vertices']}"
@@ -43,3 +74,15 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterato
             yield f"subsystem {name}: removed"
         elif old_count != new_count:
             yield f"subsystem {name}: {old_count} → {new_count} vertices"
+
+
+def _field_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that are on other vertices, or have other values; nothing where an earlier version kept none."""
+    if "fields" not in before or "fields" not in after:
+        return
+    for name in sorted({*before["fields"], *after["fields"]}):
+        old, new = (inventory["fields"].get(name, {"vertices": 0}) for inventory in (before, after))
+        if old["vertices"] != new["vertices"]:
+            yield f"{name}: on {old['vertices']} → {new['vertices']} vertices"
+        elif old != new:
+            yield f"{name}: other values"

@@ -9,8 +9,9 @@ from fractions import Fraction
 from admin.core.graph.frontiers import TooComplex
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.matching import Allocation, Matcher
-from admin.core.graph.requests import ResourceRequest
+from admin.core.graph.requests import Need, ResourceRequest, Slot, Vertex
 from admin.core.graph.summaries import Prune
+from admin.core.graph.units import NODE
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class Packing:
 
 
 def pack(graph: ClusterGraph, requests: Sequence[ResourceRequest]) -> Packing:
-    """Places for requests, each where it leaves the least beside it: in their order, else the largest first.
+    """Places for requests, each where it leaves the least beside it: in their order, else the choosiest first.
 
     The places found do fit together. To find them whenever there are any would take time exponential in the number of
     requests; where neither order has places for all, the one with more places is the answer.
@@ -35,9 +36,9 @@ def pack(graph: ClusterGraph, requests: Sequence[ResourceRequest]) -> Packing:
     given = _packed(graph, requests, range(len(requests)))
     if given.is_complete or len(requests) < 2:
         return given
-    shares = [_share(graph, request) for request in requests]
-    largest_first = _packed(graph, requests, sorted(range(len(requests)), key=lambda number: -shares[number]))
-    return max(given, largest_first, key=lambda packing: len(packing.allocations) - packing.allocations.count(None))
+    ranks = {request: (_choices(graph, request), -_share(graph, request)) for request in dict.fromkeys(requests)}
+    choosiest_first = _packed(graph, requests, sorted(range(len(requests)), key=lambda number: ranks[requests[number]]))
+    return max(given, choosiest_first, key=lambda packing: len(packing.allocations) - packing.allocations.count(None))
 
 
 def _packed(graph: ClusterGraph, requests: Sequence[ResourceRequest], order: Iterable[int]) -> Packing:
@@ -63,8 +64,28 @@ def _allocated(graph: ClusterGraph, request: ResourceRequest) -> Allocation | No
         return None
 
 
+def _choices(graph: ClusterGraph, request: ResourceRequest) -> int:
+    """Between how many vertices more than it needs a request has the choice; of several needs, for the choosiest."""
+    spread, matcher = request.spread, Matcher(request)
+    matcher.begin(graph)
+    needs = request.needs
+    if spread is not None:
+        needs = (Need(Vertex(NODE, spread.contents, spread.requires, spread.is_exclusive), spread.nodes),)
+    held = [
+        Need(Vertex(NODE, resource.contents, resource.requires) if isinstance(resource, Slot) else resource, count)
+        for resource, count in needs
+    ]
+    try:
+        choices = [
+            matcher.count_holders(graph, resource) - count for resource, count in held if isinstance(resource, Vertex)
+        ]
+    except TooComplex:
+        return 0
+    return min(choices, default=graph.root.vertices)
+
+
 def _share(graph: ClusterGraph, request: ResourceRequest) -> Fraction:
-    """The largest part of what is free of one type that a request takes."""
+    """The parts of what is free that a request takes, of all types together."""
     below = graph.root.below
     parts = (Fraction(amount, below[type_]) for type_, amount in Prune.of(request).totals.items() if below.get(type_))
-    return max(parts, default=Fraction(0))
+    return sum(parts, Fraction(0))

@@ -63,6 +63,17 @@ class Search(Frontiers):
             answer = self._meets[key] = all(requirement.holds(shape.features) for requirement in requires)
         return answer
 
+    def holds(self, shape: Shape, resource: Vertex) -> bool:
+        """Whether a vertex could be taken for a resource, by itself."""
+        is_free = shape.amount > 0 and (shape.is_untouched or not resource.is_exclusive)
+        able = is_free and self.meets(shape, resource.requires)
+        return able and self.capacity(shape, resource.contents, 1) == 1
+
+    def count_holders(self, graph: ClusterGraph, resource: Vertex) -> int:
+        """How many vertices could be taken for a resource, each by itself."""
+        occurrences = graph.root.occurrences().items()
+        return sum(times for shape, times in occurrences if shape.type == resource.type and self.holds(shape, resource))
+
     def begin(self, graph: ClusterGraph) -> None:
         """Ask about a graph from now on."""
         root = self._root = graph.scope

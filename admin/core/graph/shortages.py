@@ -104,13 +104,31 @@ class _Search:
             yield self._shortage(type_, 1, 0, f"{type_}: none has all of {listed}")
 
     def _of_count(self, resource: Vertex, count: int) -> Iterator[Shortage]:
-        able = sum(times for shape, times in self._counted(resource.type) if self._holds(shape, resource))
+        able = self._matcher.count_holders(self._graph, resource)
+        if not able:
+            scarce = list(self._of_scarce(resource))
+            if scarce:
+                yield from scarce
+                return
         if able < count:
             exclusive = " with nothing else on it" if resource.is_exclusive else ""
             listed = f" with {_listed(resource.contents)}" if resource.contents else ""
             free = " now" if self._graph.is_free_part else ""
             detail = f"{resource.type}s: needs {count}{listed}{exclusive}, {able or 'none'} can give that{free}"
             yield self._shortage(resource.type, count, able, detail)
+
+    def _of_scarce(self, holder: Vertex) -> Iterator[Shortage]:
+        """What a vertex must hold that none holds enough of, though some have one: by how much the closest fails."""
+        shapes = [shape for shape in self._shapes.get(holder.type, ()) if self._matcher.meets(shape, holder.requires)]
+        for resource, count in holder.contents:
+            if isinstance(resource, Unit):
+                continue
+            each = (Need(resource, 1),)
+            most = max((self._matcher.capacity(shape, each, count) for shape in shapes), default=0)
+            if most < count:
+                place, free = f"on one {holder.type}", " free" if self._graph.is_free_part else ""
+                detail = f"{_described(resource)}: needs {count} {place}, the most{free} {place} is {most or 'none'}"
+                yield self._shortage("slot" if isinstance(resource, Slot) else resource.type, count, most, detail)
 
     def _of_slots(self, slot: Slot, count: int) -> Iterator[Shortage]:
         room = sum(
@@ -140,17 +158,19 @@ class _Search:
             detail = f"nodes: needs {spread.nodes} with {per_task}, {able or 'none'} can give that"
             yield self._shortage(NODE, spread.nodes, able, detail)
 
-    def _holds(self, shape: Shape, resource: Vertex) -> bool:
-        is_free = shape.amount > 0 and (shape.is_untouched or not resource.is_exclusive)
-        able = is_free and self._matcher.meets(shape, resource.requires)
-        return able and self._matcher.capacity(shape, resource.contents, 1) == 1
-
     def _counted(self, type_: str) -> list[tuple[Shape, int]]:
         """The shapes of a type, and how many vertices have each."""
         return [(shape, count) for shape, count in self._occurrences.items() if shape.type == type_]
 
     def _shortage(self, type_: str, needed: int, available: int, detail: str) -> Shortage:
         return Shortage(type_, needed, available, None, self._graph.is_free_part, detail)
+
+
+def _described(resource: Slot | Vertex) -> str:
+    """What vertices or slots are, with what they hold and require: `sockets with 4 cores and net gbps = 100`."""
+    asked = [*filter(None, [_listed(resource.contents)]), *map(str, resource.requires)]
+    word = "slots of" if isinstance(resource, Slot) else f"{resource.type}s with"
+    return f"{word} {' and '.join(asked)}" if asked else word.partition(" ")[0]
 
 
 def _listed(needs: Iterable[Need]) -> str:

@@ -209,7 +209,9 @@ def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
         for candidate in candidates
         if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
     }
-    return {**_crowded(candidates, workload), **drops}
+    # To look for a place on single nodes costs much more: only where the sums leave room.
+    others = [candidate for candidate in candidates if candidate.position not in drops]
+    return {**drops, **_crowded(others, workload)}
 
 
 def _crowded(candidates: Sequence[Candidate], workload: Workload) -> Drops:

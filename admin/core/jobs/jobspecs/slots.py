@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from admin.core.graph.requirements import read_requirement
-from admin.core.graph.units import BYTE_UNITS
+from admin.core.graph.units import BYTE_UNITS, meant_type
 from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
@@ -152,7 +152,8 @@ class Slots(ABC):
         elif type_ in _TYPES:
             add_problem(self.problems, where, f"a {type_} cannot stand here: give one of {', '.join(types)}.")
         else:
-            self.problems.append(unknown_problem(dotted(where), "resource type", str(type_), types))
+            word = str(type_)
+            self.problems.append(unknown_problem(dotted(where), "resource type", word, types, meant=meant_type(word)))
 
     def _missing(self, path: Path, reason: str) -> None:
         """Report that something is missing, unless a problem with it or what is around it was reported before."""

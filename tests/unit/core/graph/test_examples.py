@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,13 @@ def node_slots(count: int, cores: int) -> ResourceRequest:
     return ResourceRequest((Need(Vertex("node", (Need(CORE, cores * 1000),)), count),))
 
 
+SOCKET = Vertex("socket", (Need(CORE, 6000),))
+
+
+def holder(type_: str, resource: Slot | Vertex, count: int) -> ResourceRequest:
+    return ResourceRequest((Need(Vertex(type_, (Need(resource, count),)), 1),))
+
+
 @pytest.mark.parametrize(
     ("request_", "missing"),
     [
@@ -116,6 +124,8 @@ def node_slots(count: int, cores: int) -> ResourceRequest:
         (job(tasks=37), "cores: needs 37, the cluster has 36"),
         (job("500m", nodes=1, tasks=24), None),
         (job("500m", nodes=1, tasks=25), "cores: needs 12500m on one node, largest node has 12"),
+        (holder("node", SOCKET, 1), None),
+        (holder("node", SOCKET, 2), "sockets with 6 cores: needs 2 on one node, the most on one node is 1"),
         (ResourceRequest((Need(Unit("node"), 5),)), "nodes: needs 5, the cluster has 3"),
         (ResourceRequest((Need(Unit("gpu"), 1),)), "gpus: needs 1, the cluster has none"),
     ],
@@ -125,6 +135,23 @@ def test_three_nodes_of_twelve_cores(request_: ResourceRequest, missing: str | N
     assert fits(request_, graph) == (missing is None)
     if missing is not None:
         assert reasons(request_, graph)[0] == missing
+
+
+def test_slots_that_no_single_rack_has_room_for() -> None:
+    """Two racks of two nodes with five cores each: together they would have room."""
+    nodes: dict[str, Any] = {"all": {"metadata": {"type": "cluster"}}}
+    edges = []
+    for rack, node in [(0, 0), (0, 1), (1, 2), (1, 3)]:
+        ids = {"rack": f"rack{rack}", "node": f"node{node}", "core": f"cores{node}"}
+        nodes |= {id_: {"metadata": {"type": type_, "size": 5 if type_ == "core" else 1}} for type_, id_ in ids.items()}
+        edges += [{"source": outer, "target": id_} for outer, id_ in pairwise(["all", *ids.values()])]
+    graph = read_description({"graph": {"nodes": nodes, "edges": [{**edge, "relation": "contains"} for edge in edges]}})
+    slot = Slot((Need(CORE, 3000),))
+    assert fits(holder("rack", slot, 2), graph)
+    assert not fits(holder("rack", slot, 3), graph)
+    assert reasons(holder("rack", slot, 3), graph) == [
+        "slots of 3 cores: needs 3 on one rack, the most on one rack is 2"
+    ]
 
 
 def test_all_requirements_of_a_resource_hold_for_the_same_vertex() -> None:

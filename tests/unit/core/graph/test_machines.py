@@ -108,3 +108,26 @@ def test_differences_name_what_changed() -> None:
     whole, main = inventory(example_description()), inventory(example("cluster-nodes.json"))
     assert differences(whole, main) == ["subsystem io: removed", "subsystem spack: removed"]
     assert differences(three, main) == ["cores: 36 in 36 vertices, before in 3", "racks: 0 → 1", "sockets: 0 → 3"]
+
+
+def test_differences_name_the_fields_that_changed() -> None:
+    """A feature that was added to a node of Slurm was told as `the same amounts, arranged or named differently`."""
+
+    def inventory(*properties: dict[str, Any]) -> dict[str, Any]:
+        document = pooled(len(properties), 4)
+        for number, fields in enumerate(properties, start=1):
+            document["graph"]["nodes"][f"n{number}"]["metadata"]["properties"] = fields
+        return compile_description(document, 1000).inventory
+
+    zones = inventory({"zone": "a"}, {"zone": "b"})
+    added = inventory({"zone": "a", "ssd": True}, {"zone": "b"})
+    assert differences(zones, added) == ["containment properties.ssd: on 0 → 1 vertices"]
+    assert differences(zones, inventory({"zone": "a"}, {"zone": "c"})) == ["containment properties.zone: other values"]
+    earlier = {name: part for name, part in zones.items() if name != "fields"}
+    assert differences(earlier, added) == ["the same amounts, arranged or named differently"]
+
+
+def test_an_amount_that_was_written_in_another_unit_is_the_same() -> None:
+    inventory = compile_description(pooled(1, 4, memory=1), 1000).inventory
+    earlier = {**inventory, "types": {**inventory["types"], "memory": {"vertices": 1, "amount": "1048576Ki"}}}
+    assert differences(earlier, inventory) == ["the same amounts, arranged or named differently"]

@@ -39,6 +39,18 @@ def test_jobs_are_packed_anew_where_their_order_was_unlucky() -> None:
     assert two.lacks({asks("2"): 2, asks("4"): 1}, asks("1")) != ""
 
 
+def test_what_has_the_fewest_places_gets_one_first() -> None:
+    document = pooled(2, 4)
+    document["graph"]["nodes"]["n2-core"]["metadata"]["size"] = 2
+    machines = Machines(MemoryBackend())
+    two = Room(machines.add("a", read_description(document)), {"n1": {"cpu": "3"}})
+    alone = asks("1", exclusive=True)
+    # A core for the other lies on n2, where less is free, unless the exclusive job takes n2, the only idle node.
+    assert two.lacks({asks("1"): 1}, alone) == ""
+    assert two.lacks({alone: 1}, asks("3")) == ""
+    assert two.lacks({alone: 1}, alone) != ""
+
+
 def test_an_answer_is_given_though_another_thread_forgets_all_meanwhile() -> None:
     class Forgotten(dict[Any, Any]):
         """As if all were forgotten right after something was kept."""

@@ -567,6 +567,8 @@ def test_a_jobspec_without_resources_asks_for_none() -> None:
         ),
         (group(type="node", **{"with": core()}), "resources.g.with", "is not a list of resources"),
         (group(type="node", **{"with": [{"type": "shelf"}]}), "resources.g.with.0.type", "unknown resource type"),
+        (group(type="node", **{"with": [{"type": "cpu"}]}), "resources.g.with.0.type", "Did you mean 'core'?"),
+        (group(type="hosts"), "resources.g.type", "Did you mean 'node'?"),
         (group(type="node", **{"with": [slot(), core()]}), "resources.g.with", "put them into the slot"),
         (group(type="node", requires={}), "resources.g.requires", "is not a list"),
         (group(type="node", requires=["x"]), "resources.g.requires.0", "is not a mapping"),

@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
+from admin.core.graph.descriptions import read_description
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.machines import Machines
+from admin.core.graph.memory import MemoryBackend
+from admin.core.graph.request_texts import write_request
 from admin.core.placement.candidates import Candidate, RequestedStrategy, Workload
 from admin.core.placement.decisions import decide
 from admin.core.placement.filters import ALL_FILTERS, BY_NAME, FILTERS, Chain, Filter, Verdict
 from admin.core.placement.routes import RouteKind
 from admin.core.placement.scores import STRATEGIES
 from admin.core.use_grants import UsableClusters
+from tests.support.descriptions import pooled
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, route, small_fleet
 
 OFF = {"enabled": False}
@@ -340,3 +346,19 @@ def test_a_job_is_infeasible_if_all_that_the_creator_may_use_are_too_small() -> 
     assert "'b'" not in decision.message
     assert "'c'" not in decision.message
     assert use_decided("", fleet, cpu=8_000).evaluation.is_feasible
+
+
+def test_single_nodes_are_looked_at_only_where_the_sums_leave_room() -> None:
+    """To find places on thousands of nodes for all that waits there takes seconds."""
+    machine = Machines(MemoryBackend()).add("a", read_description(pooled(2, 4)))
+    state = reports(capacity={"cpu": "8"}, free={"cpu": "4"}, nodes={"n1": {"cpu": "2"}, "n2": {"cpu": "2"}})
+    cluster = replace(pool_fleet("spill", {"a": {}}, a=state).clusters["a"], machine=machine)
+    candidate = Candidate(cluster, 1, 0, cluster.unused, {})
+    for cpu, reason, is_looked_at in (
+        (5, "4 of 8 cpu taken, 5 wanted", False),
+        (3, "cores: needs 3 on one node, the most free on one node is 2", True),
+    ):
+        asks = write_request(request_of({"resources": {"tasks": 1, "requests": {"cpu": str(cpu)}}}))
+        work = replace(workload(cpu=cpu * 1000), asks=asks)
+        assert BY_NAME["room"].drop([candidate], work) == {0: f"is full ({reason})"}
+        assert ("room" in vars(cluster)) is is_looked_at
