@@ -211,7 +211,7 @@ def test_executions_that_were_decided_again_are_shown_also_when_they_wait_no_mor
     for name in ("one", "two"):
         ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{name}"))
     shown = api.get(decided.location).text
-    assert [name for name in ("one", "two", "unchanged") if f"/{name}\">" in shown] == ["one", "two"]
+    assert [name for name in ("one", "two", "unchanged") if f'/{name}">' in shown] == ["one", "two"]
 
 
 def test_leaves_are_set_unset_and_inherited_one_by_one(api: FlaskClient) -> None:
