@@ -84,6 +84,16 @@ def test_clusters_are_searched_and_filtered_by_what_their_numbers_lead_to(fleet:
     assert "--filter.fieldSelector &#39;name contains ST,cordoned=true&#39;" in cordoned
 
 
+def test_pages_of_clusters_are_kept_up_to_date(fleet: FlaskClient) -> None:
+    for path in (FLEET, f"{FLEET}/clusters/west"):
+        versions = []
+        for word in ("uncordon", "cordon"):
+            page = shown(fleet, path)
+            versions += re.findall(r'data-live-version="([^"]+)" data-live-events="/console/events"', page)
+            switch(fleet, "west", word)
+        assert len(set(versions)) == 2, path
+
+
 def test_of_a_large_fleet_the_overview_lists_clusters_that_take_no_work(fleet: FlaskClient) -> None:
     assert "Of those that take no work" not in shown(fleet, "/console/")
     for number in range(12):

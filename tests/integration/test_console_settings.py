@@ -151,6 +151,16 @@ def test_a_scope_shows_what_applies_where_from_and_which_levels_were_silent(api:
     assert f"{DOMAIN}/" in uses or f"{PROJECT}/{DOMAIN}" in uses
 
 
+def test_a_long_value_is_folded_and_has_all_of_it(api: FlaskClient) -> None:
+    envs = {"envs": {"values": [{"key": "SHORT", "value": "s" * 400}, {"key": "LONG", "value": "w" * 401}]}}
+    put_attribute(api, "project-domain", "workflow_execution_config", envs)
+    page = api.get(SETTINGS).text
+    [folded] = re.findall(r"<details><summary>(.*?)</details>", page, re.S)
+    assert "401 characters" in folded
+    assert folded.count("w" * 401) == 1
+    assert page.count("s" * 400) == 1
+
+
 def test_a_level_whose_field_only_agents_read_says_something_that_counts(api: FlaskClient) -> None:
     card = api.get(SETTINGS).text.partition('id="workflow-execution-config"')[2]
     assert "passed to agents; no engine of Rainbow reads it" in card
