@@ -68,7 +68,7 @@ _MORE = {
     "One cluster": f"{PREFIX}/fleet/clusters/{stock.cluster_name(0)}",
     "Draining a cluster": f"{PREFIX}/fleet/clusters/{stock.cluster_name(0)}/drain",
     "Pools": f"{PREFIX}/fleet/pools",
-    "One pool": f"{PREFIX}/fleet/pools/training",
+    "One label": f"{PREFIX}/fleet/labels/near",
     "Topology": f"{PREFIX}/fleet/topology",
     "Warnings": f"{PREFIX}/fleet/warnings",
     "Who may do what": f"{PREFIX}/access",
