@@ -68,6 +68,16 @@ def test_what_the_overview_counts_leads_to_its_list(api: FlaskClient) -> None:
     assert "east" in api.get(f"/console/history/{number[1]}").text
 
 
+def test_days_are_not_counted_when_the_overview_is_shown_anew(api: FlaskClient) -> None:
+    created(api, "today")
+    live, _, rest = api.get("/console/").text.partition("The last two weeks")
+    assert "Created a day" in rest
+    assert live.rindex("</section>") < live.rindex("</div>") < live.rindex('<div class="grid">')  # of no live region
+    anew = api.get("/console/", headers={"Rainbow-Live": "1"}).text
+    assert "Waiting longest" in anew
+    assert "by=day" not in anew
+
+
 def test_a_refused_form_leads_back_to_its_page(api: FlaskClient) -> None:
     created(api, "goes-on")
     own = f"/console/executions/{PROJECT}/{DOMAIN}/goes-on/cancel"
