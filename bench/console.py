@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from urllib.parse import urlencode
 
 from admin.console.front import NAVIGATION, all_pages
 from admin.console.pages import PREFIX
@@ -37,17 +38,40 @@ CREATIONS = "create a job"
 CREATIONS_WATCHED = f"create a job, while {OPEN_PAGES} pages are open"
 
 _PLACE = {"project": stock.project_name(0), "domain": stock.DOMAINS[0]}
+_WHERE = urlencode(_PLACE)
 _LIST = f"{PREFIX}/executions"
 _ONE = f"{_LIST}/{_PLACE['project']}/{_PLACE['domain']}/w0"
 #: The addresses of pages beside the first page of each part.
 _MORE = {
     "Executions that wait": f"{_LIST}?phase=QUEUED",
-    "Executions of a project and domain": f"{_LIST}?project={_PLACE['project']}&domain={_PLACE['domain']}",
+    "Executions of a project and domain": f"{_LIST}?{_WHERE}",
     "Executions, searched": f"{_LIST}?search=a0",
     "Executions by phase": f"{_LIST}?by=phase",
     "Executions by reason": f"{_LIST}?by=reason",
     "One execution": _ONE,
     "Cancelling an execution": f"{_ONE}/cancel",
+    "What waits, and why": f"{_LIST}/waiting",
+    "Executions by cluster": f"{_LIST}?by=cluster",
+    "The log of an execution": f"{_ONE}/log",
+    "Relaunching an execution": f"{_ONE}/relaunch",
+    "Deciding an execution again": f"{_ONE}/redecide",
+    "Cancelling all of a project and domain": f"{_LIST}/cancel?phase=QUEUED&{_WHERE}",
+    "Settings of a project and domain": f"{PREFIX}/settings?{_WHERE}",
+    "Editing a setting": f"{PREFIX}/settings/edit?{_WHERE}&resource_type=TASK_RESOURCE",
+    "After a change of a setting": f"{PREFIX}/settings/changed?{_WHERE}&resource_type=TASK_RESOURCE",
+    "Comparing two scopes": f"{PREFIX}/settings/compare?{_WHERE}&other_domain={stock.DOMAINS[1]}",
+    "Where a pool is used": f"{PREFIX}/settings/uses?pool=training",
+    "History of a project": f"{PREFIX}/history?project={_PLACE['project']}",
+    "One revision": f"{PREFIX}/history/1",
+    "Rolling back a revision": f"{PREFIX}/history/1/roll-back",
+    "Clusters that take no work": f"{PREFIX}/fleet?takes_work=false",
+    "One cluster": f"{PREFIX}/fleet/clusters/{stock.cluster_name(0)}",
+    "Draining a cluster": f"{PREFIX}/fleet/clusters/{stock.cluster_name(0)}/drain",
+    "Pools": f"{PREFIX}/fleet/pools",
+    "One label": f"{PREFIX}/fleet/labels/near",
+    "Topology": f"{PREFIX}/fleet/topology",
+    "Warnings": f"{PREFIX}/fleet/warnings",
+    "Who may do what": f"{PREFIX}/access",
 }
 _BATCH, _TIMES = 100, 7
 #: Rounds of creations are so many times as long as others, so that pages are shown anew in each.

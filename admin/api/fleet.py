@@ -16,6 +16,7 @@ from admin.messages.cluster_comparisons import ClusterComparisonAnswer, ClusterC
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
 from admin.messages.clusters import (
     ClusterAnswer,
+    ClusterCountsAnswer,
     ClusterDetailsAnswer,
     ClusterListAnswer,
     ClustersQuery,
@@ -56,11 +57,29 @@ def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
 
 
 def _list(kind: FleetKind, query: Fields, after: str, most: int) -> Sequence[ClusterAnswer | GroupAnswer]:
-    paging: Any = {"unused": query["unused"], "after": after, "most": most}
+    paging: Any = {"after": after, "most": most}
     if kind is FleetKind.CLUSTER:
-        views = fleet.list_clusters(context(), pool=query.get("pool"), label=query.get("label"), **paging)
+        views = fleet.list_clusters(
+            context(),
+            chosen=_chosen(query),
+            state=query.get("state"),
+            takes_work=query.get("takes_work"),
+            **paging,
+        )
         return [ClusterAnswer.from_view(view) for view in views]
-    return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind, **paging)]
+    groups = fleet.list_groups(context(), kind, unused=query["unused"], **paging)
+    return [GroupAnswer.from_view(view) for view in groups]
+
+
+def _chosen(query: Fields) -> fleet.ClusterFilter:
+    return fleet.ClusterFilter(query.get("pool"), query.get("label"), query["search"], query["unused"])
+
+
+def _counts(kind: FleetKind, query: Fields) -> Fields:
+    """How many clusters are in each state; nothing of pools and labels."""
+    if kind is not FleetKind.CLUSTER:
+        return {}
+    return {"counts": ClusterCountsAnswer(**fleet.count_clusters(context(), _chosen(query))._asdict())}
 
 
 def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer]) -> None:
@@ -82,7 +101,7 @@ def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer])
         remaining = _list(kind, query, after, query["limit"] + 1)
         page = remaining[: query["limit"]]
         token = token_of((page[-1].name,)) if len(remaining) > len(page) else None
-        return list_answer(**{nouns: page, "token": token})
+        return list_answer(**{nouns: page, "token": token}, **_counts(kind, query))
 
     @operations.add(
         "GET",

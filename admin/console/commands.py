@@ -51,6 +51,11 @@ def search_filters(filters: str | None, search: str | None) -> str | None:
     return both
 
 
+def escaped_value(value: str) -> str:
+    """Any text as a value of a field selector."""
+    return value.translate(_SPECIAL)
+
+
 def _plain_term(name: str, value: str) -> str:
     if name in ("created_after", "created_before"):
         return _term("gte" if name == "created_after" else "lt", "created_at", [value])
@@ -63,7 +68,7 @@ def _filter_terms(filters: str) -> list[str]:
 
 
 def _term(function: str, field: str, values: list[str]) -> str:
-    written = [value.translate(_SPECIAL) for value in values]
+    written = [escaped_value(value) for value in values]
     if function in _LISTS:
         return f"{field} {_LISTS[function]} ({';'.join(written)})"
     return f"{field}{_SIGNS.get(function, '=')}{';'.join(written)}"

@@ -8,6 +8,7 @@ from typing import Any
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import search_filters, selector_options
 from admin.console.pages import Pages, render
+from admin.core.executions.lifecycle import Phase
 from admin.core.live_subjects import Topic
 from admin.messages.selectors import SelectorFields
 
@@ -53,6 +54,7 @@ def list_executions() -> str:
     query = asked_query(*_FILTERS, *_MORE, *_SORTS, "search", "by", "limit", "token")
     selector = selector_of(query)
     shared: dict[str, Any] = {"query": query, "filters": _FILTERS, "more": _MORE, "sorts": _SORTS, "groups": _GROUPS}
+    shared["phases"] = [phase.value for phase in Phase]
     shared["selector"] = selector
     options = selector_options(selector)
     if by := query.get("by"):

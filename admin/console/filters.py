@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from flask import Flask, g, request
 from jinja2 import Undefined
@@ -33,6 +33,17 @@ def page(*parts: str, **query: Any) -> str:
 def here(**changes: Any) -> str:
     """The address of this page with another query; None or empty takes something out of it, and paging starts anew."""
     return request.path + _query({**request.args.to_dict(), "token": None, **changes})
+
+
+def came_from() -> str | None:
+    """The page of this console whose form was sent, as far as the browser tells."""
+    try:
+        parts = urlsplit(request.referrer or "")
+    except ValueError:
+        return None
+    if parts.netloc != request.host or not parts.path.startswith(f"{PREFIX}/"):
+        return None
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 def _query(query: dict[str, Any]) -> str:
@@ -178,6 +189,6 @@ def add_to(app: Flask) -> None:
     environment.trim_blocks = environment.lstrip_blocks = True
     for filter_ in (ago, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
         environment.filters[filter_.__name__] = filter_
-    for function in (page, here, may, may_somewhere, identity, form_token, notice, differences):
+    for function in (page, here, came_from, may, may_somewhere, identity, form_token, notice, differences):
         environment.globals[function.__name__] = function
     environment.globals["version"] = __version__

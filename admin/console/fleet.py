@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.commands import escaped_value
 from admin.console.pages import Pages, render
 from admin.console.topology import draw_topology
 from admin.console.trees import search_tree
+from admin.core.live_subjects import Topic
 from admin.core.resources import RESOURCES, parse_capacity
 from admin.errors import NotFound
 
@@ -20,29 +22,42 @@ _EVENTS = 20
 _WARNINGS = 100
 #: The resources of kinds of warnings that are about the fleet.
 _OF_FLEET = ("CLUSTER", "POOL", "LABEL")
-_FILTERS = {"pool": "Pool", "label": "Label"}
+_FILTERS = {"search": "Name has", "pool": "Pool", "label": "Label"}
+#: What the tabs of the list set beside that.
+_STATES = ("state", "takes_work")
+#: What rainbowctl calls the states that are no state of an agent.
+_SWITCHED = {"disabled": "enabled=false", "cordoned": "cordoned=true", "draining": "draining=true"}
 #: What the words of `get cluster` are for each switch, in the order in which they are offered.
 SWITCHES = ("admit", "enable", "uncordon", "undrain", "cordon", "drain", "disable")
 
 
-@pages.add("GET", "/fleet", permission="fleet.read")
+@pages.add("GET", "/fleet", permission="fleet.read", live=(Topic.FLEET, Topic.EXECUTIONS))
 def list_clusters() -> str:
     """The list."""
-    query = asked_query(*_FILTERS, "limit", "token")
+    query = asked_query(*_FILTERS, *_STATES, "limit", "token")
     listed = ask("list_clusters", {"limit": _PAGE_SIZE, **query})
-    options = [word for name in _FILTERS if name in query for word in (f"--{name}", query[name])]
     return render(
         "fleet/list.html",
         title="Fleet",
-        commands=[["get", "cluster", *options]],
+        commands=[["get", "cluster", *_options(query)]] if "takes_work" not in query else [],
         listed=listed,
         amounts={cluster["name"]: list(amounts_of(cluster)) for cluster in listed["clusters"]},
         query=query,
         filters=_FILTERS,
+        more=_STATES,
     )
 
 
-@pages.add("GET", "/fleet/clusters/<name>", permission="fleet.read")
+def _options(query: Mapping[str, str]) -> list[str]:
+    """The filters of the list as rainbowctl takes them."""
+    options = [word for name in ("pool", "label") if name in query for word in (f"--{name}", query[name])]
+    terms = [f"name contains {escaped_value(query['search'])}"] if "search" in query else []
+    if state := query.get("state"):
+        terms.append(_SWITCHED.get(state, f"state={state}"))
+    return [*options, "--filter.fieldSelector", ",".join(terms)] if terms else options
+
+
+@pages.add("GET", "/fleet/clusters/<name>", permission="fleet.read", live=(Topic.FLEET, Topic.EXECUTIONS))
 def show_cluster(name: str) -> str:
     """One cluster."""
     query = asked_query("search", "reports", "events")

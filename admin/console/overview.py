@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, timedelta
 from typing import Any
 
-from admin.console.answers import ask_if_allowed, asked_query
+from flask import request
+
+from admin.api.current import context
+from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.live import ANEW
 from admin.console.pages import Pages, render
 from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN
@@ -13,6 +18,9 @@ pages = Pages("overview")
 
 _FEW = 8
 _DAYS = 14
+_HEIGHT = 40  #: of the highest bar
+#: A larger fleet is counted, and only clusters that take no work are listed.
+_MOST_CLUSTERS = 12
 
 
 @pages.add("GET", "/", permission=SIGNED_IN, live=(Topic.EXECUTIONS, Topic.SETTINGS, Topic.FLEET))
@@ -20,6 +28,9 @@ def show_overview() -> str:
     """The first page."""
     asked_query()
     unfinished = "QUEUED,RUNNING,ABORTING"
+    clusters = ask_if_allowed("list_clusters", {"limit": _MOST_CLUSTERS})
+    if clusters and clusters.get("token"):  # of many clusters those count that take no work
+        clusters = {**ask("list_clusters", {"limit": _MOST_CLUSTERS, "takes_work": False}), "are_many": True}
     return render(
         "overview.html",
         title="Overview",
@@ -28,7 +39,7 @@ def show_overview() -> str:
             ["get", "execution", "--phase", "QUEUED", "--by", "reason"],
             ["history", "--limit", str(_FEW)],
         ],
-        clusters=ask_if_allowed("list_clusters", {"limit": 100}),
+        clusters=clusters,
         phases=ask_if_allowed("count_executions", {"by": "phase", "phase": unfinished}),
         waits=ask_if_allowed("count_executions", {"by": "reason", "phase": "QUEUED"}),
         oldest=ask_if_allowed(
@@ -36,22 +47,38 @@ def show_overview() -> str:
             {"phase": "QUEUED", "limit": _FEW, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"},
         ),
         failures=ask_if_allowed("list_executions_everywhere", {"phase": "FAILED,TIMED_OUT", "limit": _FEW}),
-        **_days(),
-        most_days=_DAYS,
+        # Not when the page is shown anew: days change slowly, and to count many executions takes longer than all else.
+        **({"days": None} if ANEW in request.headers else _days()),
         changes=ask_if_allowed("list_revisions", {"limit": _FEW}),
     )
 
 
 def _days() -> dict[str, Any]:
-    """How many executions were created on each of the last days, oldest first, and how high their bars are.
+    """How many executions were created on each of the last days, and how long they waited on average for a start.
 
-    Where there are very many, only the newest of them are counted; `counted` is then how many.
+    The oldest day comes first. Where there are very many executions, only the newest of them are counted; `counted` is
+    then how many.
     """
     counted = ask_if_allowed("count_executions", {"by": "day", "created_after": f"{_DAYS}d"})
     if counted is None:
         return {"days": None, "counted": None}
-    most = max((count["count"] for count in counted["counts"]), default=0)
-    days = [{"day": count["value"], "count": count["count"]} for count in reversed(counted["counts"])]
-    total = sum(day["count"] for day in days)
-    bars = [{**day, "height": max(1, round(40 * day["count"] / most))} for day in days]
-    return {"days": bars, "counted": total if counted.get("token") else None}
+    by_day = {count["value"]: count for count in counted["counts"]}
+    today = context().clock().astimezone(UTC).date()
+    days: list[dict[str, Any]] = []
+    for back in range(_DAYS, -1, -1):
+        day = today - timedelta(days=back)
+        count = by_day.get(day.isoformat(), {})
+        days.append(
+            {
+                "day": day.isoformat(),
+                "next": (day + timedelta(days=1)).isoformat(),
+                "count": count.get("count", 0),
+                "waited": (count.get("started") or {}).get("mean_seconds"),
+            }
+        )
+    for name, height in (("count", "height"), ("waited", "wait_height")):
+        most = max(bar[name] or 0 for bar in days)
+        for bar in days:
+            bar[height] = max(1, round(_HEIGHT * bar[name] / most)) if bar[name] else 0
+    total = sum(bar["count"] for bar in days)
+    return {"days": days if total else [], "counted": total if counted.get("token") else None}

@@ -23,6 +23,7 @@ from admin.console.setting_forms import (
     with_problems,
 )
 from admin.console.settings import asked_scope, kind_called, scope_of, scope_options, scope_text
+from admin.core.executions.selectors import quoted_value
 from admin.core.problems import Invalid, invalid
 from admin.core.settings.scopes import SCOPE_KEYS, Level
 from admin.errors import AttributeNotFound, RainbowError, VersionConflict
@@ -33,6 +34,8 @@ pages = Pages("setting-edits")
 _EDIT, _APPLY, _DELETE = "/settings/edit", "/settings/apply", "/settings/delete"
 _REDECIDE = "/settings/redecide"
 _MESSAGE_LENGTH = 1000
+#: Of how many executions the names stand in the address of a list.
+_MOST_NAMED = 20
 
 
 class _Place:
@@ -303,4 +306,13 @@ def redecide(form: Mapping[str, str]) -> Response:
     place = _Place()
     answered = _redecide(place, dry_run=False)
     notice = f"{answered['changed']} decided again, {answered['moved']} moved to another cluster."
-    return go_to(page("executions", **_selector(place)), notice)
+    return go_to(_page_of_decided(place, answered["executions"]), notice)
+
+
+def _page_of_decided(place: _Place, executions: Sequence[Mapping[str, Any]]) -> str:
+    """The page that shows executions that were decided again: whatever phase they are in, for they may run at once."""
+    ids = [execution["id"] for execution in executions if execution["changed"]]
+    if len(ids) == 1:
+        return page("executions", ids[0]["project"], ids[0]["domain"], ids[0]["name"])
+    names = ";".join(dict.fromkeys(quoted_value(id["name"]) for id in ids[:_MOST_NAMED]))
+    return page("executions", **place.keys, filters=f"value_in(name,{names})" if 0 < len(ids) <= _MOST_NAMED else None)

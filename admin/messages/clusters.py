@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Self
 
 from marshmallow import fields
+from marshmallow.validate import Length, OneOf
 from msgspec import Meta
 
 from admin.core.executions.attempts import attempts_begun
@@ -17,7 +18,7 @@ from admin.messages.definitions import DefinitionsPageQuery
 from admin.messages.effective import FieldEffectAnswer
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
-from admin.messages.requests import NAME, Fields, PayloadField, RequestSchema
+from admin.messages.requests import NAME, Fields, Flag, PayloadField, RequestSchema
 from admin.messages.shared import (
     Answer,
     Json,
@@ -33,11 +34,22 @@ from admin.store.executions import ListedExecution
 
 #: What the state of a cluster is, before what operators have decided about it.
 STATES = ("pending", *(health.value for health in Health))
+#: The states into which operators switch clusters.
+_SWITCHED = ("disabled", "cordoned", "draining")
+_MOST_SEARCHED = 253
 
 
 class ClustersQuery(DefinitionsPageQuery):
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)
+    search = fields.String(
+        load_default="", validate=Length(max=_MOST_SEARCHED), metadata={"description": "A part of the name."}
+    )
+    state = fields.String(
+        validate=OneOf((*STATES, *_SWITCHED)),
+        metadata={"description": "Only those in this state, be it by their agents or because of an operator."},
+    )
+    takes_work = Flag(metadata={"description": "Only those that may get new work, or may not."})
 
 
 class ReportBody(RequestSchema):
@@ -275,9 +287,20 @@ class ClusterDetailsAnswer(ClusterAnswer):
         )
 
 
+class ClusterCountsAnswer(Answer):
+    """Of the clusters that a pool, label and search fit, whatever state is asked for."""
+
+    clusters: Annotated[int, Meta(description="How many there are.")]
+    takes_work: int
+    states: Annotated[
+        dict[str, int], Meta(description="By state; one that is `ready` may be `cordoned` too, and is in both.")
+    ]
+
+
 class ClusterListAnswer(Answer):
     clusters: list[ClusterAnswer]
     token: str | None = None
+    counts: ClusterCountsAnswer | None = None
 
 
 class ReportedAnswer(Answer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +18,7 @@ from admin.core.executions.switch_outcomes import of_running
 from admin.core.fleet.clusters import REPORTED, Cluster, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
-from admin.core.fleet.summaries import describe_cluster, describe_group
+from admin.core.fleet.summaries import describe_cluster, describe_group, off_because, states_of
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
@@ -199,32 +200,67 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     return row_not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
 
 
+class ClusterFilter(NamedTuple):
+    """Which clusters are meant."""
+
+    pool: str | None = None
+    label: str | None = None
+    search: str = ""  #: a part of the name, in any case
+    unused: bool = False  #: only those that nothing uses
+
+
+class ClusterCounts(NamedTuple):
+    """How many clusters there are, take work, and are in each state, of which one may have several."""
+
+    clusters: int
+    takes_work: int
+    states: Mapping[str, int]
+
+
 def list_clusters(
     context: Context,
     *,
-    pool: str | None = None,
-    label: str | None = None,
-    unused: bool = False,
+    chosen: ClusterFilter,
+    state: str | None = None,
+    takes_work: bool | None = None,
     after: str = "",
     most: int = maxsize,
 ) -> list[ClusterView]:
-    """The first clusters after a name, declared or expected; perhaps of a pool and a label, or that nothing uses."""
+    """The first clusters after a name, declared or expected, of those that fit; perhaps in one state."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        names = set(current.clusters)
-        if unused:
-            names &= find_unused(context, connection, FleetKind.CLUSTER)
-        if pool is not None:
-            if pool not in current.pools:
-                raise not_found(context, connection, FleetKind.POOL, pool)
-            names &= {member.cluster for member in current.pools[pool].members}
-        if label is not None:
-            group = current.label(label)
-            if group is None:
-                raise not_found(context, connection, FleetKind.LABEL, label)
-            names &= {member.cluster for member in group.members}
-        clusters = _page((current.clusters[name] for name in names), after, most)
-        return _views(context, connection, current, clusters)
+        clusters = [
+            cluster
+            for cluster in _fitting(context, connection, current, chosen)
+            if (state is None or state in states_of(cluster))
+            and (takes_work is None or takes_work is not bool(off_because(cluster)))
+        ]
+        return _views(context, connection, current, _page(clusters, after, most))
+
+
+def count_clusters(context: Context, chosen: ClusterFilter) -> ClusterCounts:
+    """How many of the clusters that fit are in each state, and take work."""
+    with context.database.reading() as connection:
+        clusters = _fitting(context, connection, current_fleet(context, connection), chosen)
+    states = Counter(state for cluster in clusters for state in states_of(cluster))
+    able = sum(not off_because(cluster) for cluster in clusters)
+    return ClusterCounts(clusters=len(clusters), takes_work=able, states=states)
+
+
+def _fitting(context: Context, connection: Connection, current: Fleet, chosen: ClusterFilter) -> list[Cluster]:
+    names = set(current.clusters)
+    if chosen.unused:
+        names &= find_unused(context, connection, FleetKind.CLUSTER)
+    if chosen.pool is not None:
+        if chosen.pool not in current.pools:
+            raise not_found(context, connection, FleetKind.POOL, chosen.pool)
+        names &= {member.cluster for member in current.pools[chosen.pool].members}
+    if chosen.label is not None:
+        group = current.label(chosen.label)
+        if group is None:
+            raise not_found(context, connection, FleetKind.LABEL, chosen.label)
+        names &= {member.cluster for member in group.members}
+    return [current.clusters[name] for name in names if chosen.search.lower() in name.lower()]
 
 
 def view_clusters(context: Context, clusters: Iterable[Cluster]) -> list[ClusterView]:

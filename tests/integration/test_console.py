@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from tests.support.agents import Clock, set_clock
 from tests.support.apps import context_of
 from tests.support.openid_provider import CLIENT, OpenIdProvider
 from tests.support.openid_tokens import AUDIENCE
-from tests.support.placing import DOMAIN, JOB, PROJECT, created, execution
+from tests.support.placing import DOMAIN, JOB, PROJECT, created, execution, put_cluster
 from tests.support.small_console import HOSTILE
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,43 @@ def test_files_are_kept_for_ever_by_the_hash_in_their_address(api: FlaskClient) 
     assert (sheet.mimetype, sheet.headers["Content-Encoding"]) == ("text/css", "gzip")
     assert "immutable" in sheet.headers["Cache-Control"]
     assert api.get("/console/static/0/console.css").status_code == 404
+
+
+def test_what_the_overview_counts_leads_to_its_list(api: FlaskClient) -> None:
+    created(api, "today")
+    page = api.get("/console/").text
+    [day] = set(re.findall(r'href="(/console/executions\?created_after=[^"]+)"', page))
+    assert "/today" in api.get(unescape(day)).text
+    put_cluster(api, "east")
+    number = re.search(r'href="/console/history/(\d+)"', api.get("/console/").text)
+    assert number is not None
+    assert "east" in api.get(f"/console/history/{number[1]}").text
+
+
+def test_days_are_not_counted_when_the_overview_is_shown_anew(api: FlaskClient) -> None:
+    created(api, "today")
+    live, _, rest = api.get("/console/").text.partition("The last two weeks")
+    assert "Created a day" in rest
+    assert live.rindex("</section>") < live.rindex("</div>") < live.rindex('<div class="grid">')  # of no live region
+    anew = api.get("/console/", headers={"Rainbow-Live": "1"}).text
+    assert "Waiting longest" in anew
+    assert "by=day" not in anew
+
+
+def test_a_refused_form_leads_back_to_its_page(api: FlaskClient) -> None:
+    created(api, "goes-on")
+    own = f"/console/executions/{PROJECT}/{DOMAIN}/goes-on/cancel"
+    token = re.search(r'name="form_token" value="([^"]+)"', api.get(own).text)
+    assert token is not None
+    form = {"form_token": token[1], "confirmation": "something else"}
+    for page, is_led in (
+        (f"http://localhost{own}", True),
+        ("http://other.example/console/", False),
+        ("http://[", False),
+    ):
+        refused = api.post(own, data=form, headers={**_OWN, "Referer": page})
+        assert (refused.status_code, f'<a href="{own}">Back to the form</a>' in refused.text) == (400, is_led)
+        assert "other.example" not in refused.text
 
 
 def test_values_of_any_kind_are_shown_as_text(api: FlaskClient) -> None:

@@ -70,6 +70,42 @@ def test_clusters_are_listed_with_what_is_free_and_why_they_take_none(fleet: Fla
     assert fleet.get(f"{FLEET}?pool=nothing").status_code == 404
 
 
+def test_clusters_are_searched_and_filtered_by_what_their_numbers_lead_to(fleet: FlaskClient) -> None:
+    page = shown(fleet, f"{FLEET}?search=ST")
+    numbers = re.findall(r'<li><a href="([^"]+)"[^>]*><strong>(\d+)</strong>', page)
+    assert [(address.removeprefix(FLEET), number) for address, number in numbers] == [
+        ("?search=ST", "2"),
+        ("?takes_work=true&amp;search=ST", "1"),
+        ("?takes_work=false&amp;search=ST", "1"),
+        ("?state=cordoned&amp;search=ST", "1"),
+    ]
+    cordoned = shown(fleet, f"{FLEET}?search=ST&state=cordoned")
+    assert [name for name in ("east", "west") if f'href="/console/fleet/clusters/{name}"' in cordoned] == ["west"]
+    assert "--filter.fieldSelector &#39;name contains ST,cordoned=true&#39;" in cordoned
+
+
+def test_pages_of_clusters_are_kept_up_to_date(fleet: FlaskClient) -> None:
+    for path in (FLEET, f"{FLEET}/clusters/west"):
+        versions = []
+        for word in ("uncordon", "cordon"):
+            page = shown(fleet, path)
+            versions += re.findall(r'data-live-version="([^"]+)" data-live-events="/console/events"', page)
+            switch(fleet, "west", word)
+        assert len(set(versions)) == 2, path
+
+
+def test_of_a_large_fleet_the_overview_lists_clusters_that_take_no_work(fleet: FlaskClient) -> None:
+    assert "Of those that take no work" not in shown(fleet, "/console/")
+    for number in range(12):
+        put_cluster(fleet, f"a{number}")
+        report(fleet, f"a{number}", capacity={"cpu": "4"})
+    page = shown(fleet, "/console/")
+    assert "Of those that take no work" in page
+    listed = re.findall(r'<th scope="row"><a href="/console/fleet/clusters/([^"]+)"', page)
+    assert listed == ["local", "west"]
+    assert "15 clusters 13 take work 2 take none 1 cordoned 1 expected" in words_of(page)
+
+
 def test_a_bar_tells_what_was_reported_and_what_was_assigned_since(fleet: FlaskClient) -> None:
     cpu, *_others = amounts_of(get(fleet, "clusters/east"))
     assert (cpu["capacity"], cpu["reported_free"], cpu["assigned"], cpu["free"]) == ("64", "40", "2", "38")

@@ -20,6 +20,7 @@ from tests.integration.test_console import send, signed_in
 from tests.integration.test_users import made_user
 from tests.support.apps import opened_app
 from tests.support.placing import (
+    API,
     DOMAIN,
     PROJECT,
     created,
@@ -168,6 +169,22 @@ def test_a_scope_shows_what_applies_where_from_and_which_levels_were_silent(api:
     assert row in uses
 
 
+def test_a_long_value_is_folded_and_has_all_of_it(api: FlaskClient) -> None:
+    envs = {"envs": {"values": [{"key": "SHORT", "value": "s" * 400}, {"key": "LONG", "value": "w" * 401}]}}
+    put_attribute(api, "project-domain", "workflow_execution_config", envs)
+    page = api.get(SETTINGS).text
+    [folded] = re.findall(r"<details><summary>(.*?)</details>", page, re.S)
+    assert "401 characters" in folded
+    assert folded.count("w" * 401) == 1
+    assert page.count("s" * 400) == 1
+
+
+def test_a_level_whose_field_only_agents_read_says_something_that_counts(api: FlaskClient) -> None:
+    card = api.get(SETTINGS).text.partition('id="workflow-execution-config"')[2]
+    assert "passed to agents; no engine of Rainbow reads it" in card
+    assert re.findall(r'<li class="(\w+)"', card.partition("</ol>")[0]) == ["says", "silent", "silent", "silent"]
+
+
 def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     for name in ("east", "west"):
         put_cluster(api, name)
@@ -191,7 +208,7 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     assert "1 another cluster" in changed
     assert execution(api, "waits")["cluster"] == "east"
     decided = send(api, applied.location.replace("/changed?", "/redecide?"), applied.location)
-    assert decided.location == f"/console/executions?phase=QUEUED&{WHERE}"
+    assert decided.location == f"/console/executions/{PROJECT}/{DOMAIN}/waits"
     assert execution(api, "waits")["cluster"] == "west"
     [entry] = get(api, "revisions?limit=1")["revisions"]
     assert entry["message"] == "East is full."
@@ -206,6 +223,23 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
     again = send(api, preview, f"/console/history/{number + 1}/roll-back", head=head, confirmation=str(number))
     assert again.status_code == 409  # another revision was made since that preview
+
+
+def test_executions_that_were_decided_again_are_shown_also_when_they_wait_no_more(api: FlaskClient) -> None:
+    put_cluster(api, "east")
+    for name in ("first", "second"):
+        put_pool(api, name, {"east": 1})
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "first"})
+    for name in ("one", "two"):
+        created(api, name)
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "second"})
+    created(api, "unchanged")
+    address = f"/console/settings/redecide?{WHERE}&resource_type=CLUSTER_ASSIGNMENT"
+    decided = send(api, address, address.replace("/redecide?", "/changed?"))
+    for name in ("one", "two"):
+        ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{name}"))
+    shown = api.get(decided.location).text
+    assert [name for name in ("one", "two", "unchanged") if f'/{name}">' in shown] == ["one", "two"]
 
 
 def test_leaves_are_set_unset_and_inherited_one_by_one(api: FlaskClient) -> None:

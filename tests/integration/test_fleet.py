@@ -307,6 +307,32 @@ def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(sh
     assert names == [cluster["name"] for cluster in get(shared, "clusters?limit=1000")["clusters"]]
 
 
+def test_clusters_are_searched_filtered_by_state_and_counted(shared: FlaskClient) -> None:
+    for name in ("states-ash", "states-elm", "states-fir"):
+        put_cluster(shared, name)
+    for name in ("states-ash", "states-elm"):
+        report(shared, name, capacity={"cpu": "4"})
+    switch(shared, "states-elm", "cordon")
+
+    def names(filters: str) -> list[str]:
+        answer = get(shared, f"clusters?search=STATES-{filters}")
+        assert answer["counts"] == {
+            "clusters": 3,
+            "takes_work": 1,
+            "states": {"ready": 2, "cordoned": 1, "expected": 1},
+        }
+        return [cluster["name"].removeprefix("states-") for cluster in answer["clusters"]]
+
+    assert names("&state=ready") == ["ash", "elm"]
+    assert names("&state=cordoned") == ["elm"]
+    assert names("&state=lost") == []
+    assert names("&takes_work=true") == ["ash"]
+    assert names("&takes_work=false") == ["elm", "fir"]
+    refused = shared.get(f"{API}/clusters?state=tired")
+    assert refused.status_code == 400
+    assert refused.get_json()["details"][0]["field"] == "state"
+
+
 def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskClient) -> None:
     put_cluster(api, "fir", capacity={"cpu": "4"})
     unseen = get(api, "clusters/fir")

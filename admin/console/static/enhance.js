@@ -17,6 +17,9 @@ if (themeButton) {
   themeButton.hidden = false;
 }
 
+// On a narrow screen the part of the console that is shown may be at the end of the bar.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 for (const button of document.querySelectorAll("button[data-copy]")) {
   if (!navigator.clipboard) continue;
   button.hidden = false;

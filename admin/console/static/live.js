@@ -136,7 +136,7 @@ function start() {
   source = new EventSource(`${main.dataset.liveEvents}?${query}`);
   source.addEventListener("live", (event) => hear(event, "Live"));
   source.addEventListener("changed", (event) => hear(event, "Live"));
-  source.addEventListener("full", (event) => hear(event, "Looked at again every 15 seconds, for many pages are open"));
+  source.addEventListener("full", (event) => hear(event, "Looked at again every 15 seconds"));
   source.addEventListener("end", () => stop("You may no longer see this page. Load it again to see why."));
   source.addEventListener("error", () => {
     if (source.readyState === EventSource.CLOSED) { // it was refused: the page itself says why

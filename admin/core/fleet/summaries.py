@@ -34,6 +34,18 @@ def off_because(cluster: Cluster) -> list[str]:
     return words or (["expected"] if cluster.is_expected else [])
 
 
+def states_of(cluster: Cluster) -> list[str]:
+    """Every word for the state of a cluster: what is heard of its agent, and what operators have switched."""
+    states = ["pending" if not cluster.state.admitted else cluster.health.value]
+    if not cluster.enabled:
+        states.append("disabled")
+    if cluster.state.draining:
+        states.append("draining")
+    elif cluster.state.cordoned:
+        states.append("cordoned")
+    return states
+
+
 def describe_cluster(
     cluster: Cluster,
     free: Amounts | None,
