@@ -69,6 +69,8 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 _CLOSED = "Redis was restarted or flushed: nothing is granted until all holders could renew."
 #: How often a Redis that does not answer is asked in the background, and how many times before a sync must begin anew.
 _PROBE_SECONDS, _PROBES = 0.5, 60
+#: How long whoever only looks waits for that; longer than from one probe to the next.
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +191,7 @@ class RedisTokens:
         names = sorted(pools)
         if not names:
             return {}
+        self._await_probe()
         request = {} if token is None else {"token": token}
         document, capacities = self._call("usage", names, request), self._capacities(names)
         usage, reason = document["usage"], _CLOSED if document["closed"] else ""
@@ -241,6 +244,16 @@ class RedisTokens:
             threading.Thread(target=self._probe, name="redis", daemon=True).start()
         except RuntimeError:  # there are too many threads already; a later sync tries again
             self._probing.release()
+
+    def _await_probe(self) -> None:
+        """If Redis did not answer last, wait a moment until it does, rather than for another timeout."""
+        failure = self.failure
+        if failure is None:
+            return
+        self.probe()
+        if not self._probing.acquire(timeout=_LOOK_SECONDS):
+            raise failure
+        self._probing.release()
 
     def _probe(self) -> None:
         try:
