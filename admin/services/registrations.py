@@ -10,8 +10,9 @@ from typing import TypedDict
 from sqlalchemy import Connection, Table
 
 from admin.core.changes import Authorship
-from admin.core.jobs.job import with_resources
-from admin.core.problems import Problem, Refused, closest, did_you_mean, list_first, shorten
+from admin.core.executions.tokens import check_amounts, needed_amounts
+from admin.core.jobs.job import task_type, with_resources
+from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, list_first, shorten
 from admin.core.registrations import (
     ACTIVE,
     INACTIVE,
@@ -27,12 +28,13 @@ from admin.core.registrations import (
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.scopes import Scope, check_scope
 from admin.core.settings.trails import digest
+from admin.core.token_pools.claims import Claim
 from admin.errors import MOST_DETAILS, LaunchPlanNotFound, NotFound, VersionExists, WorkflowNotFound, problem_detail
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.effective import effective_attributes
 from admin.services.scopes import check_active, check_domain, check_readable, find_project
-from admin.store import activations, registrations, revisions
+from admin.store import activations, registrations, revisions, token_pools
 from admin.store.registration_tables import launch_plans, workflows
 from admin.store.registrations import Registered, RegisteredFilter
 
@@ -101,22 +103,28 @@ def register_launch_plan(
 
 
 def workflow_warnings(context: Context, workflow: Registered) -> list[dict[str, str]]:
-    """What a workflow asks for beyond the limits of its scope, which may change before it runs."""
-    return _limit_warnings(context, workflow, Scope(**_place(workflow.id), workflow=workflow.id.name))
+    """What a workflow asks for beyond the limits of its scope, and tokens that there are not; both may change."""
+    scope = Scope(**_place(workflow.id), workflow=workflow.id.name)
+    with context.database.reading() as connection:
+        unavailable = _token_warnings(context, connection, workflow, {}, scope)
+    return [*_limit_warnings(context, workflow, scope), *unavailable]
 
 
 def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict[str, str]]:
-    """What its workflow asks for beyond the limits of its scope; the pool and label that the fleet does not have.
+    """What its workflow asks for beyond the limits of its scope; tokens, the pool and label that there are not.
 
-    The latter only to callers who may know the fleet.
+    The latter two only to callers who may know the fleet, tokens to those who may read token pools.
     """
+    target = Identifier(**launch_plan.spec["workflow_id"])
+    scope = Scope(**_place(launch_plan.id), workflow=target.name, launch_plan=launch_plan.id.name)
+    warnings: list[dict[str, str]] = []
     with context.database.reading() as connection:
         fleet = current_fleet(context, connection)
-        workflow = registrations.get(connection, workflows, Identifier(**launch_plan.spec["workflow_id"]))
-    warnings: list[dict[str, str]] = []
+        workflow = registrations.get(connection, workflows, target)
+        if workflow is not None:
+            warnings += _token_warnings(context, connection, workflow, launch_plan.spec.get("token_pools", {}), scope)
     if workflow is not None:
-        names = {"workflow": workflow.id.name, "launch_plan": launch_plan.id.name}
-        warnings += _limit_warnings(context, workflow, Scope(**_place(launch_plan.id), **names))
+        warnings += _limit_warnings(context, workflow, scope)
     if not context.access.sees_fleet():
         return warnings
     for noun, key, field, defined in (
@@ -136,6 +144,26 @@ def _author(authorship: Authorship) -> _Author:
 
 def _place(identifier: Identifier) -> dict[str, str]:
     return {"project": identifier.project, "domain": identifier.domain}
+
+
+def _token_warnings(
+    context: Context, connection: Connection, workflow: Registered, of_plan: Mapping[str, int], scope: Scope
+) -> list[dict[str, str]]:
+    """The tokens that a workflow asks for, or its launch plan in its place, and that it cannot get at a scope."""
+    job = workflow.spec["job"]
+    by_type = context.settings.rules.task_tokens.get(task_type(job))
+    amounts = needed_amounts(by_type, job.get("token_pools"), of_plan)
+    if not amounts or context.settings.resource_manager.type == "noop" or not context.access.allows("token_pools.read"):
+        return []
+    known = token_pools.known_pools(connection, Claim(token="", amounts=amounts, place=scope, execution=scope.workflow))
+    warnings = []
+    for pool, amount in amounts.items():
+        try:
+            check_amounts({pool: amount}, known.terms, known.names, "token_pools.{}".format)
+        except Invalid as refusal:
+            code = "tokens_never_fit" if pool in known.terms else "unknown_token_pool"
+            warnings.append({"code": code, "message": f"{refusal} Until then executions that need it are refused."})
+    return warnings
 
 
 def _limit_warnings(context: Context, workflow: Registered, scope: Scope) -> list[dict[str, str]]:

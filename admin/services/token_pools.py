@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.problems import invalid, shorten
+from admin.core.problems import Problem, invalid, raise_problems, shorten
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM, Scope
@@ -174,6 +174,15 @@ def renew(context: Context, renewal: Renewal) -> Renewed:
     except TokensUnavailable as error:
         raise TokensUnreachable(f"{error}. Renew again before the lease is over.") from error
     if isinstance(answer, NotHeld):
+        raise_problems(
+            [
+                Problem(
+                    field=f"renewal.pools.{pool}",
+                    reason=f"{renewal.amounts[pool]} is not what is held: renew all {amount}.",
+                )
+                for pool, amount in answer.amounts.items()
+            ]
+        )
         raise _not_held(renewal.token, renewal.place, answer, "Stop what needs them, and allocate again.")
     return answer
 

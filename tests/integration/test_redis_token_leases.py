@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -79,6 +81,20 @@ def test_what_waits_says_that_redis_is_down_and_goes_on_by_itself(app: Flask, se
     server.start()
     wait_until(lambda: agent.start(1) == ["e"])
     assert phase(agent, "e") == ("RUNNING", "RUNNING")
+
+
+def test_no_sync_waits_for_a_redis_that_hangs(app: Flask, server: RunningRedis) -> None:
+    agent = play(app, "here")
+    server.kill()
+    add(agent, "e", **HIVE)
+    assert agent.start(1) == []
+    server.start()
+    server.process.send_signal(signal.SIGSTOP)
+    add(agent, "plain")
+    assert agent.start(2) == ["plain"]
+    assert "redis" in {thread.name for thread in threading.enumerate()}, "which still waits for an answer"
+    server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: agent.start(1) == ["e"])
 
 
 @pytest.mark.parametrize("app", [3.0], indirect=True)

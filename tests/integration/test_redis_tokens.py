@@ -130,6 +130,24 @@ def test_a_paused_server_grants_nothing_and_takes_nothing_back_for_a_lease(
     client.close()
 
 
+def test_who_only_looks_does_not_ask_a_server_that_hangs(server: RunningRedis, database: Database) -> None:
+    client = connect(RedisSettings(host_paths=(server.address,)))
+    backend = RedisTokens(lambda: client, database, longest_lease_seconds=LEASE)
+    server.kill()
+    with pytest.raises(TokensUnavailable):
+        backend.allocate(claim("a"))
+    failure = backend.failure
+    server.start()
+    server.process.send_signal(signal.SIGSTOP)
+    with pytest.raises(TokensUnavailable) as refusal:
+        backend.usage(["hive"])
+    assert refusal.value is failure, "which is of the call before"
+    server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: backend.failure is None)  # nobody asks but the background
+    assert backend.usage(["hive"])["hive"].used == 0
+    client.close()
+
+
 def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Database) -> None:
     steps = {"ahead": 0.0}
     client = connect(RedisSettings(host_paths=(server.address,)))

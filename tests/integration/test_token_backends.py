@@ -193,6 +193,15 @@ def test_the_number_of_an_earlier_holder_is_refused(backend: TokenBackend) -> No
     assert backend.usage(["hive"])["hive"].used == 1
 
 
+def test_a_renewal_of_another_amount_is_refused_and_changes_nothing(backend: TokenBackend) -> None:
+    held = granted(backend, claim("a", {"hive": 1, "spark": 1})).grants
+    before = backend.usage(["hive", "spark"])
+    for amount in (2, 3):
+        other = replace(Renewal.of(held), amounts={"hive": amount, "spark": 1})
+        assert backend.renew(other) == NotHeld(pools=("hive",), amounts={"hive": 1})
+    assert backend.usage(["hive", "spark"]) == before
+
+
 def test_those_that_wait_are_served_in_order(backend: TokenBackend) -> None:
     granted(backend, claim("old", {"hive": 2}, project="old"))
     places = [

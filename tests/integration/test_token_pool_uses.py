@@ -49,6 +49,20 @@ def asking(make_app: MakeApp) -> FlaskClient:
     return api
 
 
+def test_a_definition_that_can_get_no_tokens_is_stored_with_a_warning(asking: FlaskClient) -> None:
+    def warnings(answer: Any) -> list[tuple[str, str]]:
+        return [(warning["code"], warning["message"]) for warning in ok(answer).get("warnings", [])]
+
+    until = "Until then executions that need it are refused."
+    unknown = "There is no token pool 'hiv'. Did you mean 'hive' or 'hive-2'? Define it, or ask for another."
+    [warning] = warnings(register_workflow(asking, "unknown", job={**JOB, "token_pools": {"hiv": 1, "hive": 1}}))
+    assert warning == ("unknown_token_pool", f"token_pools.hiv: {unknown} {until}")
+    [(code, message)] = warnings(register_plan(asking, "too-many", "of-none", token_pools={"hive": 6}))
+    assert code == "tokens_never_fit"
+    assert message.startswith("token_pools.hive: 6 can never fit: the most is 5, by TOKEN_POOL_QUOTA at")
+    assert warnings(register_plan(asking, "none", "unknown", token_pools={"hiv": 0})) == []
+
+
 def used(api: FlaskClient, name: str = "hive") -> Any:
     return get(api, f"uses?token_pool={name}&reach=true")
 

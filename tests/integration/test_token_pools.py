@@ -112,6 +112,9 @@ def test_what_cannot_be_is_refused_and_changes_nothing(api: FlaskClient) -> None
     assert allocate(api, "x")["status"] == "granted"
     old = refused(api.post(f"{API}/token_renewals", json={"renewal": {**holding, "number": 7}}), 409, "tokens_not_held")
     assert "by the number 1 now; the one that was given is old" in old["message"]
+    more = {**holding, "number": 1, "pools": {"hive": 2}}
+    wrong = refused(api.post(f"{API}/token_renewals", json={"renewal": more}), 400, "invalid_request")
+    assert wrong["message"] == "renewal.pools.hive: 2 is not what is held: renew all 1."
     elsewhere = {"token": "x", "pools": {"hive": 1}, "number": 1}
     unheld = refused(api.post(f"{API}/token_releases", json={"release": elsewhere}), 409, "tokens_not_held")
     assert "holds nothing of hive without a project" in unheld["message"]

@@ -10,7 +10,7 @@ from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
 from admin.core.executions.spec import requested_strategy
-from admin.core.executions.tokens import write_amounts
+from admin.core.executions.tokens import needed_amounts, write_amounts
 from admin.core.graph.job_requests import request_of, with_settings
 from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
@@ -165,8 +165,7 @@ def _with_tokens(job: dict[str, Any], launch: Launch, rules: Rules) -> dict[str,
     )
     if not any(layers):
         return job
-    amounts = {pool: amount for layer in layers for pool, amount in (layer or {}).items()}
-    needed = {pool: amount for pool, amount in sorted(amounts.items()) if amount}
+    needed = needed_amounts(*layers)
     others = {name: value for name, value in job.items() if name != "token_pools"}
     return {**others, "token_pools": needed} if needed else others
 

@@ -40,6 +40,12 @@ def read_amounts(text: str | None) -> dict[str, int]:
     return {} if text is None else json_value(text)
 
 
+def needed_amounts(*layers: Mapping[str, int] | None) -> dict[str, int]:
+    """The amounts that statements come to, the most specific one last; of each pool that counts, and 0 is none."""
+    amounts = {pool: amount for layer in layers for pool, amount in (layer or {}).items()}
+    return {pool: amount for pool, amount in sorted(amounts.items()) if amount}
+
+
 def source_of(launch: Launch, rules: Rules, job: Mapping[str, Any]) -> Callable[[str], str]:
     """Where the amount of a pool was given, for problems."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.limits import Limit
@@ -77,10 +77,11 @@ class Released:
 
 @dataclass(frozen=True, kw_only=True)
 class NotHeld:
-    """The token holds nothing in some of the pools: never, no longer, or by another number."""
+    """The token does not hold in some of the pools what was said: never, no longer, by another number, or as many."""
 
     pools: tuple[str, ...]
     current: int | None = None  #: the number that holds it now, where the given one is old
+    amounts: Mapping[str, int] = field(default_factory=dict)  #: what is held, by pool, where another amount was given
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,6 +193,8 @@ class Ledger:
             return NotHeld(pools=missing)
         if other := [grant for grant in held.values() if grant.number != renewal.number]:
             return NotHeld(pools=tuple(grant.pool for grant in other), current=other[0].number)
+        if amounts := {p: grant.amount for p, grant in held.items() if grant.amount != renewal.amounts[p]}:
+            return NotHeld(pools=tuple(amounts), amounts=amounts)
         renewed = {pool: grant.renewed(self.now) for pool, grant in held.items()}
         for pool, grant in renewed.items():
             self.books[pool].grants[grant.token] = grant

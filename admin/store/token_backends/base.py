@@ -102,4 +102,4 @@ class TokenBackend(Protocol):
         """Give back what was pending in sessions whose transactions are committed."""
 
     def probe(self) -> None:
-        """Find out whether a backend answers again that did not, so that no transaction has to."""
+        """Begin to find out when a backend answers again that did not, so that no sync waits for it."""

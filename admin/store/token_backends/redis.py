@@ -6,6 +6,7 @@ All keys have one hash tag, so that a cluster keeps them together. Deadlines go 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,6 +67,10 @@ TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"
 #: Why nothing is granted for one lease.
 _CLOSED = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+#: How often a Redis that does not answer is asked in the background, and how many times before a sync must begin anew.
+_PROBE_SECONDS, _PROBES = 0.5, 60
+#: How long whoever only looks waits for that; longer than from one probe to the next.
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +129,7 @@ class RedisTokens:
         self._observer = observer
         self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
         self.failure: TokensUnavailable | None = None  #: of the last call
+        self._probing = threading.Lock()  #: held by the one thread that asks until Redis answers
         self._client = cache(client)  #: connects when it is needed first, for a cluster must be reachable then
         self._scripts: dict[str, Script] = {}
 
@@ -185,6 +191,7 @@ class RedisTokens:
         names = sorted(pools)
         if not names:
             return {}
+        self._await_probe()
         request = {} if token is None else {"token": token}
         document, capacities = self._call("usage", names, request), self._capacities(names)
         usage, reason = document["usage"], _CLOSED if document["closed"] else ""
@@ -230,12 +237,33 @@ class RedisTokens:
             token_grants.note_releases(connection, {pool for release in releases for pool in release.pools})
 
     def probe(self) -> None:
-        """Ask Redis, if it did not answer last, whether it does now; no transaction should wait for that."""
-        if self.failure is not None:
-            try:
-                self.usage([""])
-            except TokensUnavailable:
-                _log.debug("Redis still does not answer")
+        """If Redis did not answer last, ask it in the background until it does; nobody waits for that."""
+        if self.failure is None or not self._probing.acquire(blocking=False):
+            return
+        try:
+            threading.Thread(target=self._probe, name="redis", daemon=True).start()
+        except RuntimeError:  # there are too many threads already; a later sync tries again
+            self._probing.release()
+
+    def _await_probe(self) -> None:
+        """If Redis did not answer last, wait a moment until it does, rather than for another timeout."""
+        failure = self.failure
+        if failure is None:
+            return
+        self.probe()
+        if not self._probing.acquire(timeout=_LOOK_SECONDS):
+            raise failure
+        self._probing.release()
+
+    def _probe(self) -> None:
+        try:
+            for _ in range(_PROBES):
+                with suppress(TokensUnavailable):
+                    self._call("used", [""], {"buckets": []})
+                    return
+                time.sleep(_PROBE_SECONDS)
+        finally:
+            self._probing.release()
 
     def _capacities(self, pools: Iterable[str]) -> dict[str, int]:
         with self._database.reading() as connection:

@@ -84,7 +84,8 @@ def read_exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document)
 
 def read_not_held(document: Document) -> NotHeld:
     current = document.get("current")
-    return NotHeld(pools=tuple(document["pools"]), current=None if current is None else int(current))
+    amounts = document.get("amounts", {})
+    return NotHeld(pools=tuple(document["pools"]), current=None if current is None else int(current), amounts=amounts)
 
 
 def _time(milliseconds: float) -> datetime:

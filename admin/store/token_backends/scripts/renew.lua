@@ -16,6 +16,17 @@ local others, current = other_numbers(held)
 if #others > 0 then
   return answer({ status = 'missing', pools = others, current = current })
 end
+local changed, amounts = {}, {}
+for _, pool in ipairs(request.pools) do
+  local grant = held[pool]
+  if grant and grant.amount ~= request.amounts[pool] then
+    changed[#changed + 1] = pool
+    amounts[pool] = grant.amount
+  end
+end
+if #changed > 0 then
+  return answer({ status = 'missing', pools = changed, amounts = amounts })
+end
 local lost = {}
 for _, pool in ipairs(missing) do
   lost[pool] = true
