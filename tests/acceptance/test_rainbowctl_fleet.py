@@ -47,7 +47,7 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     assert "exists already" in new_shell.refused(5, create)
     assert new_shell.rest("GET", "revisions/1")["message"] == "gpus for all"
 
-    assert cells(new_shell.ok("rainbowctl get pools")) == [
+    assert [row[:-1] for row in cells(new_shell.ok("rainbowctl get pools"))] == [
         ["NAME", "STRATEGY", "MEMBERS", "ABLE", "FREE", "SOURCE"],
         ["gpu", "spill", "east:6, west:1", "0 of 2", "-", "managed"],
     ]
@@ -222,13 +222,37 @@ def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:
     assert chosen == "cluster/one\n"
     pool = shell.rest("GET", "pools/pair")
     assert pool["summary"].startswith("Pool 'pair' (weighted): no member takes work now")
-    assert shell.run("rainbowctl get pool pair").err == f"{pool['summary']}\n"
+    shown = shell.run("rainbowctl get pool pair")
+    assert (" ".join(shown.out.split()).startswith(pool["summary"]), shown.err) == (True, "")
     assert "No pool is called 'pears'" in shell.refused(3, "rainbowctl get cluster --pool pears")
     assert "leave out one of the two" in shell.refused(2, "rainbowctl get cluster one --pool pair")
     message = shell.refused(3, "rainbowctl update cluster one --cost 1")
     assert "`rainbowctl create cluster one` does" in message
     shell.ok("rainbowctl create cluster one --disabled")
     assert shell.rest("GET", "clusters/one")["enabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("create", "get", "path"),
+    [
+        ("pool named --member one --strategy spill", "pool named", "pools/named"),
+        ("label named --member one", "label named", "labels/named"),
+        ("group named --user ada", "group named", "groups/named"),
+        ("project --id named", "project named", "projects/named?provenance=true"),
+        ("grant viewer --user named", "grant viewer:user:named", "grants/viewer:user:named"),
+        ("use-grant --pool gpu --user named", "use-grant pool:gpu:user:named", "use_grants/pool:gpu:user:named"),
+    ],
+)
+def test_one_of_a_name_and_lists_say_who_defined_it(new_shell: Shell, create: str, get: str, path: str) -> None:
+    new_shell.ok(f"rainbowctl create {create} -m 'for the tests'", LOGNAME="ana")
+    definition = new_shell.rest("GET", path)["provenance"]["definition"]
+    assert (definition["claimed_by"], definition["message"]) == ("ana", "for the tests")
+    by = rf"revision {definition['revision']}, anonymous \(says ana\), {AGE}, 'for the tests'"
+    shown = new_shell.ok(f"rainbowctl get {get}")
+    assert re.search(by, " ".join(shown.split()))
+    assert max(map(len, shown.splitlines())) <= 100
+    assert re.search(rf"{by}$", new_shell.ok(f"rainbowctl get {get.partition(' ')[0]}"), re.MULTILINE)
+    assert json.loads(new_shell.ok(f"rainbowctl get {get} -o json"))["provenance"]["definition"] == definition
 
 
 def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
