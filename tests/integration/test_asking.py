@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -116,6 +116,11 @@ class Asker:
         self.clock.advance(seconds)
         decide_due_rounds(self.context)
 
+    def next_attempt(self) -> datetime:
+        """When the first of the executions is decided, or clusters are asked about it again, as counts say."""
+        [group] = get(self.api, f"execution_counts?by=phase&project={self.project}")["counts"]
+        return datetime.fromisoformat(group["not_before"])
+
     def rounds(self, name: str) -> list[Document]:
         explained: list[Document] = self.explain(name).get("rounds") or []
         return explained
@@ -205,9 +210,11 @@ def test_a_pool_has_a_deadline_of_its_own(asker: MakeAsker) -> None:
 def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_again(asker: MakeAsker) -> None:
     test = asker("a", "b")
     test.create("e")
+    assert test.next_attempt() > test.clock()
     test.bid("a", "not-now", reason="all nodes are taken")
     test.bid("b", "never", reason="no such partition")
     assert test.place("e") == (None, "QUEUED", "ASKING")
+    assert test.next_attempt() == test.clock() + timedelta(seconds=1)
     message = test.execution("e")["closure"]["reason"]["message"]
     assert f"'{test.full('a')}' said not now (all nodes are taken)" in message
     test.pass_time(0.9)

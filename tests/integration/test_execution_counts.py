@@ -322,7 +322,7 @@ def test_an_answer_counts_a_limited_number_and_tells_how_to_go_on(agent: PlayedA
     while "token" in pages[-1]:
         assert "the others are counted with the token" in pages[-1]["not_counted"]
         pages.append(get(agent.client, f"{path}&token={pages[-1]['token']}"))
-    assert [page["total"] for page in pages] == [3, 3, 3, 3]
+    assert [page["total"] for page in pages if page["total"]] == [3, 3, 3, 3]
 
 
 def test_wrong_words_are_refused_by_name_and_nothing_changes(agent: PlayedAgent, shared_context: Context) -> None:

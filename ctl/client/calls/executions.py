@@ -404,12 +404,12 @@ def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None
 
 
 def _add_waiting(waiting: list[Document]) -> Document:
-    """What waits in a group of several answers; the median is between theirs, by the larger number of executions."""
-    larger = max(waiting, key=lambda entry: int(entry["count"]))
+    """What waits in a group of several answers, of which together the median is not known."""
+    if len(waiting) == 1:
+        return waiting[0]
     return {
         "count": sum(entry["count"] for entry in waiting),
         "longest_seconds": max(entry["longest_seconds"] for entry in waiting),
-        "median_seconds": larger["median_seconds"],
     }
 
 
