@@ -240,10 +240,9 @@ class Printer:
             table = plain_table(header, cells)
         elif _has_room(columns, cells, width):
             table = folded_table(header, cells, width)
-        elif header is None:
-            table = plain_table(header, cells)
         else:
-            table = stacked_table(header, cells, width)
+            table = stacked_table(list(columns), cells, width)
+            table = table if header else table.partition("\n")[2]
         if header and has_colour(sys.stdout):
             from ctl.cli.state_colours import paint_states
 

@@ -61,6 +61,7 @@ status is 3 for a name that there is not and was not, and that nothing uses.
     ],
 )
 def where_used(session: Session, noun: str, name: str | None, *, reach: bool, everything: bool) -> None:
+    session.fold()
     query = _query(session, noun, name)
     answer = session.client.uses(query, reach=reach, everything=everything)
     printer = session.printer
