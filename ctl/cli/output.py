@@ -130,7 +130,9 @@ class Printer:
     def _write_sentence(self, text: str, stream: IO[str], indent: str = "", colour: str | None = None) -> None:
         shown = printable_lines(self.in_words(text))
         is_data = stream is sys.stdout and not self.is_table
-        lines = [shown] if is_data else _folded(shown, stream, indent, self.width if self.is_table else None)
+        # Without a terminal only what is told of one thing is folded; a note or warning beside it is one line.
+        width = self.width if self.is_table and stream is sys.stdout else None
+        lines = [shown] if is_data else _folded(shown, stream, indent, width)
         print(*(paint(line, colour, stream) if colour else line for line in lines), sep="\n", file=stream)
 
     def text(self, text: str) -> None:

@@ -62,7 +62,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         "history 6",
         "history 5..8",
         "delete pool wide --force --dryRun",
-        "drain c00 --dryRun",
+        "delete cluster c00 --force --dryRun",
         f"update cluster-pool-attribute {HERE} --clusterPoolName near --dryRun",
     ],
 )
