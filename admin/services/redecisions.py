@@ -1,4 +1,4 @@
-"""Redecisions: waiting executions decided again, when the fleet has changed or on request.
+"""Redecisions: waiting executions decided again, when the fleet has changed or agents gave them back.
 
 An execution that waits at a cluster stays there for as long as that cluster may run it; but from an expected one it
 moves to one that has been seen, as soon as that has room.
@@ -151,7 +151,7 @@ def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:
 
 
 def outcome_of(
-    execution: WaitingExecution | ListedExecution,
+    execution: Execution | WaitingExecution | ListedExecution,
     reason: str,
     message: str,
     *,
