@@ -125,8 +125,11 @@ def get_use_grant(session: Session, name: str | None, **flags: Any) -> None:
 
 
 def _show(printer: Printer, grants: Sequence[Document], document: object, *, empty: str = "") -> None:
-    columns = {**COLUMNS, **({"NAME": "name"} if printer.is_wide else {})}
-    columns |= {"GIVEN BY": lambda grant: describe_version(printer, grant)}
+    columns: Columns = {
+        **COLUMNS,
+        **({"NAME": "name"} if printer.is_wide else {}),
+        "GIVEN BY": lambda grant: describe_version(printer, grant),
+    }
     printer.show((f"use-grant/{grant['name']}" for grant in grants), grants, document, columns, empty=empty)
 
 
