@@ -25,7 +25,7 @@ _PASSING = re.compile(r'\b[0-9]+ (s|min|h|d)\b|"(heard_at|expires_at|at)": "[^"]
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Settings and executions of one project; an agent that the test plays runs one of them."""
     directory = tmp_path_factory.mktemp("facts")
-    configuration = write_configuration(directory, queues=QUEUES, resourceManager={"type": "database"})
+    configuration = write_configuration(directory, queues=QUEUES)
     with running_admin(directory, "--config", str(configuration)) as admin:
         shell = Shell(admin, directory)
         for line in (

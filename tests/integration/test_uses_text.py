@@ -276,7 +276,7 @@ def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
         ):
             shown = rainbowctl(f"where-used workflow-execution-config {name}")
             assert f"workflow-execution-config {name} is set 1 time;" in shown
-            assert f"  {field}\n" in shown
+            assert f" {field}\n" in shown
         answer = json.loads(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug -o json"))
         assert [use["fields"] for use in answer["uses"]] == [{"envs.values.LOG_LEVEL": {"value": "debug"}}]
         shown = " ".join(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVL=1").split())
