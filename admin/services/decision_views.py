@@ -221,10 +221,10 @@ class StoredView:
         self.fleet = fleet_after(context, connection, proposed)
         self.catalog = StoredCatalog(context, connection, proposed)
 
-    def of_moving(self, execution: Execution, rights: Callable[[CreationRequest], Rights] | None = None) -> StoredView:
+    def of_moving(self, execution: Execution, rights: Rights) -> StoredView:
         """The same for an execution that is to move, which takes its demand along from where it waits."""
         view = copy(self)
-        view._moving, view.rights = execution, rights or self.rights
+        view._moving, view.rights = execution, lambda _request: rights
         return view
 
     def token_pools(self, claim: Claim) -> KnownPools:

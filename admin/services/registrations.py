@@ -140,7 +140,12 @@ def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict
 
 
 def _author(authorship: Authorship) -> _Author:
-    return {name: getattr(authorship, name) for name in ("author", "claimed_by", "proof", "message")}
+    return {
+        "author": authorship.author,
+        "claimed_by": authorship.claimed_by,
+        "proof": authorship.proof,
+        "message": authorship.message,
+    }
 
 
 def _place(identifier: Identifier) -> dict[str, str]:

@@ -99,7 +99,7 @@ def foresee(context: Context, conditions: Iterable[Condition], *, scope: Scope) 
                 redecided.append(outcome_of(execution, execution.reason, execution.reason_message))
                 continue
             own_rights = rights_of(context, execution, rights)
-            again = _decide_again(view.of_moving(execution, lambda _request, own=own_rights: own), execution)
+            again = _decide_again(view.of_moving(execution, own_rights), execution)
             redecided.append(again.outcome)
             drawn += again.drawn
             if again.outcome.is_change:
@@ -151,8 +151,8 @@ def _redecide(context: Context, listed: ListedExecution, round_: RequestedRound)
         if execution is None or not execution.is_unleased:
             return outcome_of(listed, listed.reason, listed.reason_message)
         rights = rights_of(context, execution, current_rights(context, connection))
-        view = StoredView(context, connection, hold=True, rights=lambda _request: rights)
-        again = _decide_again(view.of_moving(execution), execution)
+        view = StoredView(context, connection, hold=True)
+        again = _decide_again(view.of_moving(execution, rights), execution)
         if again.preparation is not None and again.decision is not None:
             _store(context, connection, execution, again, again.preparation, again.decision, round_)
     return again.outcome

@@ -71,7 +71,9 @@ def _decide(session: Session, selector: Document, number: int) -> Document:
             if not answer.get("token") or answer["token"] == token:
                 break
             token = answer["token"]
-    sums = {name: sum(int(page[name]) for page in pages) for name in ("matched", "changed", "moved") if name in answer}
+    sums: Document = {
+        name: sum(int(page[name]) for page in pages) for name in ("matched", "changed", "moved") if name in answer
+    }
     return {**answer, **sums, "executions": [execution for page in pages for execution in page["executions"]]}
 
 
