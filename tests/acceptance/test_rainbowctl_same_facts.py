@@ -34,13 +34,13 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
             "create label near --member local",
             "create token-pool hive --capacity 1",
             f"update cluster-pool-attribute {HERE} --clusterPoolName gpu",
-            f"update task-resource-attribute {HERE} --set defaults.memory=1Gi",
+            f"update task-resource-attribute {HERE} --set defaults.memory=512Mi",
             "update execution-cluster-label -p flyteexamples --value near",
             "update execution-queue-attribute -p flytesnacks --tags critical",
             f"create execution holds {HERE} --tokenPool hive=1 -- true",
             f"create execution wants {HERE} --tokenPool hive=1 -- true",
             f"create execution plain {HERE} -- true",
-            f"update task-resource-attribute {HERE} --set defaults.memory=2Gi --force",
+            f"update task-resource-attribute {HERE} --set defaults.memory=1Gi --force",
         ):
             shell.ok(f"rainbowctl {line} -q")
         yield shell
@@ -67,11 +67,11 @@ def test_an_execution_and_what_it_would_get_today(shell: Shell) -> None:
     [difference] = answer["differences"]
     assert (difference["field"], difference["first"]["value"], difference["second"]["value"]) == (
         "defaults.memory",
+        "512Mi",
         "1Gi",
-        "2Gi",
     )
     assert f"1 field differs, {answer['equal']} equal: first is execution {PLACE}/plain at " in text
-    [row] = re.findall(r"task-resource-attribute defaults\.memory 1Gi (.+?) 2Gi (.+?)$", text)
+    [row] = re.findall(r"task-resource-attribute defaults\.memory 512Mi (.+?) 1Gi (.+?)$", text)
     for side, shown in zip(("first", "second"), row, strict=True):
         assert f"revision {difference[side]['origin']['revision']}" in shown
 
@@ -87,8 +87,8 @@ def test_a_scope_as_of_two_revisions(shell: Shell) -> None:
     assert f"as of revision {first}; second is " in text
     assert f"as of revision {last}." in text
     [difference] = answer["differences"]
-    assert (difference["first"]["value"], difference["second"]["value"]) == ("1Gi", "2Gi")
-    assert re.search(r"defaults\.memory 1Gi .+ 2Gi ", text)
+    assert (difference["first"]["value"], difference["second"]["value"]) == ("512Mi", "1Gi")
+    assert re.search(r"defaults\.memory 512Mi .+ 1Gi ", text)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_scope_as_of_two_revisions(shell: Shell) -> None:
     [
         ("label near", "label=near", "value=near"),
         ("queue urgent", "queue=urgent", "tags=critical"),
-        ("task-resource-attribute", "resource_type=TASK_RESOURCE", "defaults.memory=2Gi"),
+        ("task-resource-attribute", "resource_type=TASK_RESOURCE", "defaults.memory=1Gi"),
         (
-            "task-resource-attribute defaults.memory=2Gi",
-            "resource_type=TASK_RESOURCE&field=defaults.memory&value=2Gi",
-            "defaults.memory=2Gi",
+            "task-resource-attribute defaults.memory=1Gi",
+            "resource_type=TASK_RESOURCE&field=defaults.memory&value=1Gi",
+            "defaults.memory=1Gi",
         ),
     ],
 )
@@ -155,14 +155,14 @@ def test_a_plan_that_deletes_what_the_files_leave_out(shell: Shell) -> None:
     document = {"project": "flytesnacks", "domain": "development"}
     shell.file(
         "only.yaml",
-        "kind: task-resource-attribute\nproject: flytesnacks\ndomain: development\ndefaults: {memory: 2Gi}\n",
+        "kind: task-resource-attribute\nproject: flytesnacks\ndomain: development\ndefaults: {memory: 1Gi}\n",
     )
     command = f"plan -f only.yaml --prune {HERE}"
     answer = json.loads(shell.ok(f"rainbowctl {command} -o json"))
     deleted = [row for row in answer["rows"] if row["action"] == "delete"]
     assert [row["resource_type"] for row in deleted] == ["CLUSTER_ASSIGNMENT"]
     changes = [
-        {**document, "resource_type": "TASK_RESOURCE", "payload": {"defaults": {"memory": "2Gi"}}},
+        {**document, "resource_type": "TASK_RESOURCE", "payload": {"defaults": {"memory": "1Gi"}}},
         {**document, "resource_type": "CLUSTER_ASSIGNMENT", "delete": True},
     ]
     posted = shell.rest("POST", "attribute_changes?dry_run=true", {"changes": changes})
