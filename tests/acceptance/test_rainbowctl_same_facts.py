@@ -71,7 +71,8 @@ def test_an_execution_and_what_it_would_get_today(shell: Shell) -> None:
         "1Gi",
     )
     assert f"1 field differs, {answer['equal']} equal: first is execution {PLACE}/plain at " in text
-    [row] = re.findall(r"task-resource-attribute defaults\.memory 512Mi (.+?) 1Gi (.+?)$", text)
+    wide = " ".join(shell.ok(f"rainbowctl compare execution plain {HERE} -o wide").split())
+    [row] = re.findall(r"task-resource-attribute defaults\.memory 512Mi (.+?) 1Gi (.+?)$", wide)
     for side, shown in zip(("first", "second"), row, strict=True):
         assert f"revision {difference[side]['origin']['revision']}" in shown
 
@@ -88,7 +89,7 @@ def test_a_scope_as_of_two_revisions(shell: Shell) -> None:
     assert f"as of revision {last}." in text
     [difference] = answer["differences"]
     assert (difference["first"]["value"], difference["second"]["value"]) == ("512Mi", "1Gi")
-    assert re.search(r"defaults\.memory 512Mi .+ 1Gi ", text)
+    assert re.search(r"defaults\.memory 512Mi 1Gi FIRST SET BY: .+ SECOND SET BY: ", text)
 
 
 @pytest.mark.parametrize(
