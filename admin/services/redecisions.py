@@ -23,13 +23,14 @@ from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.assessments import criteria_of
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
+from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
 from admin.core.placement.routes import Route
 from admin.core.problems import Invalid
 from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
+from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import creator_of, current_rights, rights_of, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
@@ -311,6 +312,11 @@ def _redecide(
         run_plan, decision = preparation.run_plan, preparation.place(request.key).decision
         values = preparation.plan_values(run_plan.queue)
         values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
+        if round_ is not None and decision.code == ASKING == execution.reason:  # also those that said never
+            inquiry = Inquiry(
+                execution.id, run_plan.route, decision.evaluation, run_plan.workload.requested, asks_all=True
+            )
+            open_rounds(context, connection, [inquiry], context.clock())
         is_same = all(getattr(execution, name) == value for name, value in values.items())
         if is_same and not differs(execution, decision):
             return _outcome(listed, execution.reason, execution.reason_message)

@@ -10,8 +10,10 @@ import pytest
 from sqlalchemy import func, select
 
 from admin.services.bid_decisions import decide_due_rounds, decide_rounds
+from admin.store import bids
 from admin.store.bid_tables import bid_rounds
 from tests.support.asking import Asker, Document, MakeAsker
+from tests.support.descriptions import pooled
 from tests.support.placing import API, DOMAIN, asked, create, created, get, label, ok, pool, put_label, put_pool
 from tests.support.small_fleets import group
 
@@ -164,3 +166,61 @@ def test_simulate_goes_by_the_last_bids_where_only_a_request_asks(asker: MakeAsk
     simulated = ok(test.api.post(f"{API}/simulations", json=body))
     assert simulated["by_cluster"] == {test.full("b"): {"before": 1, "after": 1}}
     assert simulated["by_last_bids"] == 1
+
+
+def test_a_bid_is_the_last_of_its_cluster_however_many_others_followed(
+    asker: MakeAsker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bids, "_RECENT", 1)
+    test = asker("a", "b")
+    for start in (900, 300):
+        test.create(f"e{start}")
+        test.bid("a", start_seconds=start + 10)
+        test.bid("b", start_seconds=start)
+    body = asked(project=test.project, **pool(test.pool))
+    placed = ok(test.api.post(f"{API}/placements", json=body))
+    assert "by the last bids of 2 of 2" in placed["reason"]["message"]
+    assert {test.short(entry["cluster"]): entry.get("score") for entry in placed["candidates"]} == {"a": 310, "b": 300}
+
+
+# Who said never
+
+
+def test_who_said_never_is_asked_again_once_it_has_something_else(asker: MakeAsker) -> None:
+    test = asker("a", "b", "c")
+    for name in "abc":
+        report(test, name, 4, 4)
+    test.create("e", job=JOB)
+    for name in "abc":
+        test.bid(name, "not-now" if name == "c" else "never", **({} if name == "c" else {"reason": "no gpu"}))
+    report(test, "a", 4, 2)  # busier, and the same
+    test.pass_time(1)
+    assert [len(test.questions(name)) for name in "abc"] == [0, 0, 1]
+    test.bid("c", "not-now")
+    test.clock.advance(0.5)
+    report(test, "a", 8, 8)
+    description = ok(test.api.put(f"{API}/clusters/{test.full('b')}/description", json=pooled(1, 4)))
+    assert description["changed"]
+    test.pass_time(1.5)
+    assert [len(test.questions(name)) for name in "abc"] == [1, 1, 1]
+    test.bid("a", "never")
+    test.bid("b", "never")
+    test.bid("c", "not-now")
+    test.pass_time(4)
+    assert [len(test.questions(name)) for name in "abc"] == [0, 0, 1]  # it has not changed again
+
+
+def test_redecide_asks_at_once_and_also_who_said_never(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e", job=JOB)
+    test.bid("a", "never")
+    test.bid("b", "not-now")
+    assert [len(test.questions(name)) for name in "ab"] == [0, 0]
+    selector = {"project": test.project, "phase": "QUEUED"}
+    ok(test.api.post(f"{API}/executions/redecide?dry_run=true", json={"selector": selector}))
+    assert len(test.rounds("e")) == 1
+    ok(test.api.post(f"{API}/executions/redecide", json={"selector": selector}))
+    assert [len(test.questions(name)) for name in "ab"] == [1, 1]
+    test.bid("a", start_seconds=5)
+    test.bid("b", "not-now")
+    assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
