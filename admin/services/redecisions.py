@@ -288,7 +288,9 @@ def _redecide(
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
-            hold_loaded(connection, current_fleet(context, connection))
+            unlocked = executions.get(connection, listed.key)
+            by_request = [unlocked] if unlocked is not None and unlocked.request["spec"].get("strategy") else []
+            hold_loaded(connection, current_fleet(context, connection), by_request)
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
