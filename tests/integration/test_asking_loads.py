@@ -180,7 +180,7 @@ def test_a_bid_is_the_last_of_its_cluster_however_many_others_followed(
     body = asked(project=test.project, **pool(test.pool))
     placed = ok(test.api.post(f"{API}/placements", json=body))
     assert "by the last bids of 2 of 2" in placed["reason"]["message"]
-    assert {test.short(entry["cluster"]): entry.get("score") for entry in placed["candidates"]} == {"a": 310, "b": 300}
+    assert {test.short(entry["cluster"]): entry.get("score") for entry in placed["candidates"]} == {"a": 370, "b": 360}
 
 
 # Who said never

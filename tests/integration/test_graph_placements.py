@@ -250,6 +250,7 @@ def test_types_that_only_a_graph_knows_are_asked_of_it(api: FlaskClient) -> None
     put_cluster(api, "plain")
     report(api, "plain", capacity={"cpu": "64"}, free={"cpu": "64"})
     put_pool(api, "both", ["plain", "deep"])
+    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64"}})
 
     def cores_and(type_: str, count: int) -> dict[str, Any]:
         inner = [{"type": "core", "count": 1}, {"type": type_, "count": count}]

@@ -27,7 +27,7 @@ def test_examples_match_as_documented_a_thousand_times() -> None:
 
         assert call("PUT", "clusters/red", {"cluster": {}}) == 200
         assert call("PUT", "clusters/red/description", example_description()) == 200
-        file = DATA / "graphs" / "cluster-state.json"
+        file = str(DATA / "graphs" / "cluster-state.json")
         run(
             *("rainbowctl", "update", "cluster-state", "red", "--file", file),
             env=clean_environment(RAINBOW_ENDPOINT=url),
