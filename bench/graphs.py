@@ -15,7 +15,7 @@ import requests
 
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.fleet import build_fleet
+from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.graph.backends import Fit
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
@@ -52,9 +52,10 @@ REPORT = f"note what is free of {_LARGE}, every node in other use"
 PRUNE = "prune 1,000 summaries"
 FLAT, GRAPHS = "create a job among 101 clusters", "create a job among 101 clusters with graphs"
 EQUAL, DIFFERENT = "match 1,000 clusters of 44 vertices", "match 1,000 clusters of 44 vertices, no two alike"
-DECISION, DECISION_OF_ONE = (
+DECISION, DECISION_OF_ONE, DECISION_AMONG_DIFFERENT = (
+    "decision among 1,000 clusters of 44 vertices",
+    "decision among 1,000 clusters of 44 vertices, of which one fits",
     "decision among 1,000 clusters of 44 vertices, no two alike",
-    "decision among 1,000 clusters of 44 vertices, no two alike, of which one fits",
 )
 _TIMES = 50
 
@@ -93,8 +94,8 @@ def _cluster(number: int) -> dict[str, Any]:
     vertices, edges = document["graph"]["nodes"], document["graph"]["edges"]
     vertices["gpu"] = {"metadata": {"type": "gpu", "size": 1 + number}}
     edges.append({"source": "1", "target": "gpu", "relation": "contains"})
-    for core in range(10):  # by the bits of its number, which cores stand for two
-        vertices[str(2 + core)]["metadata"]["size"] = 1 + (number >> core & 1)
+    for node, core in enumerate(("2", "17", "31")):  # the first core of each node stands for several
+        vertices[core]["metadata"]["size"] = 1 + number // 10**node % 10
     return document
 
 
@@ -184,25 +185,16 @@ def _clusters() -> Iterator[Figure]:
 
 def _decisions() -> Iterator[Figure]:
     """Decisions among clusters of which all fit, and of which one does; no job asks for what another one did."""
-    machines = Machines(MemoryBackend())
-    names = [f"cluster-{number}" for number in range(CLUSTERS)]
-    documents = {name: _cluster(number) for number, name in enumerate(names)}
-    documents[names[-1]]["graph"]["nodes"]["16"]["metadata"]["size"] = 64  # a core of its second node
-    described = {
-        name: machines.add(name, read_description(document, shapes=machines.shapes))
-        for name, document in documents.items()
-    }
-    definitions = [
-        *(definition(FleetKind.CLUSTER, name, {}) for name in names),
-        definition(FleetKind.POOL, "all", group(names)),
-    ]
-    states = {name: ClusterState(name=name, reported_at=NOW, health="ready") for name in names}
-    fleet = build_fleet(1, definitions, states, described)
-    gc.collect()
-    gc.freeze()
-    for what, cores, able in ((DECISION, 1, CLUSTERS), (DECISION_OF_ONE, 30, 1)):
+    for what, cores, able, places in (
+        (DECISION, 1, CLUSTERS, [0] * CLUSTERS),
+        (DECISION_OF_ONE, 20, 1, [0] * (CLUSTERS - 1) + [9]),  # whose first node has nine cores more
+        (DECISION_AMONG_DIFFERENT, 1, CLUSTERS, list(range(CLUSTERS))),
+    ):
+        fleet = _described_fleet(places)
+        gc.collect()
+        gc.freeze()
 
-        def decide_one(number: int, cores: int = cores, able: int = able) -> None:
+        def decide_one(number: int, fleet: Fleet = fleet, cores: int = cores, able: int = able) -> None:
             job = {"resources": {"requests": {"cpu": f"{cores * 1000 + number}m"}}}
             demand = {"executions": 1, "cpu": cores * 1000 + number}
             workload = Workload(key=f"e{number}", demand=demand, asks=write_request(request_of(job)))
@@ -210,6 +202,22 @@ def _decisions() -> Iterator[Figure]:
             assert len(decision.evaluation.able) == able, decision.message
 
         yield _median(what, decide_one)
+
+
+def _described_fleet(places: list[int]) -> Fleet:
+    """A pool of clusters that have synced, with descriptions by these numbers."""
+    machines = Machines(MemoryBackend())
+    names = [f"cluster-{number}" for number in range(len(places))]
+    described = {
+        name: machines.add(name, read_description(_cluster(place), shapes=machines.shapes))
+        for name, place in zip(names, places, strict=True)
+    }
+    definitions = [
+        *(definition(FleetKind.CLUSTER, name, {}) for name in names),
+        definition(FleetKind.POOL, "all", group(names)),
+    ]
+    states = {name: ClusterState(name=name, reported_at=NOW, health="ready") for name in names}
+    return build_fleet(1, definitions, states, described)
 
 
 def _median(what: str, call: Callable[[int], None]) -> Figure:

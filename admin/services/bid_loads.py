@@ -72,7 +72,7 @@ class BidLoads:
     def assign(self, cluster: str, standing: Standing, takes_of: Callable[[str], Amounts]) -> None:
         """Let an execution wait at a cluster, and no longer where it did; it takes of each what `takes_of` says."""
         present, position = standing.present, Position.of(standing.tier, standing.priority, standing.id)
-        if present in self.clusters:
+        if present is not None and present in self.clusters:
             self.lines.remove(present, Entry(position, takes_of(present)))
         self.lines.add(cluster, Entry(position, takes_of(cluster)))
 

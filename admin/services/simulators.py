@@ -176,14 +176,13 @@ class Simulator:
 
     def _foresee(self, run_plan: RunPlan, execution: Execution, workload: Workload, fleet: Fleet) -> Evaluation:
         """The clusters that would be asked, by their last bids."""
-        loads, present = self._beside_bids, None
-        if execution.phase == Phase.QUEUED.value and execution.cluster in self.fleet.clusters:
+        loads, present, cluster = self._beside_bids, None, execution.cluster
+        if execution.phase == Phase.QUEUED.value and cluster is not None and cluster in self.fleet.clusters:
             if execution.is_unleased:
-                present = execution.cluster
+                present = cluster
             else:
-                taken = execution.takes_of(self.fleet.clusters[execution.cluster])
-                left = subtract(loads.leased.get(execution.cluster, {}), taken)
-                loads = replace(loads, leased={**loads.leased, execution.cluster: left})
+                left = subtract(loads.leased.get(cluster, {}), execution.takes_of(self.fleet.clusters[cluster]))
+                loads = replace(loads, leased={**loads.leased, cluster: left})
         standing = Standing(tier=run_plan.tier, priority=run_plan.priority, id=execution.id, present=present)
         return foresee_bids(run_plan.route, fleet, workload, self._last_bids, loads, standing, self._now)
 

@@ -74,6 +74,6 @@ def given_since(connection: Connection, clusters: Mapping[str, Cluster], since: 
     return given
 
 
-def _takes(cluster: Cluster, exclusive: bool, amounts: Iterable[object]) -> Amounts:
-    demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))  # type: ignore[call-overload]
+def _takes(cluster: Cluster, exclusive: bool, amounts: Iterable[float]) -> Amounts:
+    demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
     return occupied(demand, cluster.capacity or {}, exclusive=exclusive)

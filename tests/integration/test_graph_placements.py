@@ -240,7 +240,7 @@ def test_types_that_only_a_graph_knows_are_asked_of_it(api: FlaskClient) -> None
         ("u1", "c1"),
     ]
     kinds = {"root": "cluster", "ch": "chassis", "bl": "blade", "n": "node", "u0": "numanode", "u1": "numanode"}
-    vertices = {id_: {"metadata": {"type": type_}} for id_, type_ in kinds.items()}
+    vertices: dict[str, Any] = {id_: {"metadata": {"type": type_}} for id_, type_ in kinds.items()}
     vertices |= {
         id_: {"metadata": {"type": type_, "size": size}}
         for id_, type_, size in (("c0", "core", 4), ("c1", "core", 4), ("f", "fpga", 2))

@@ -209,7 +209,8 @@ def test_an_older_admin_is_not_told_what_it_does_not_know(bench: Bench) -> None:
 
 
 def test_why_work_waits_is_reported_and_an_older_admin_is_not_told(bench: Bench) -> None:
-    first, second = ({**LEASE, "id": {**LEASE["id"], "name": name}} for name in ("first", "second"))
+    names = {"project": "p", "domain": "d"}
+    first, second = ({**LEASE, "id": {**names, "name": name}} for name in ("first", "second"))
     bench.engine.waits = {key_of(second): "the machine is in use"}
     reports: list[Any] = []
 
