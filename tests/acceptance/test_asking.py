@@ -165,7 +165,7 @@ def test_many_that_are_asked_at_once_all_finish_and_none_is_asked_twice_without_
 
     def ask_one(index: int) -> str:
         shape = {
-            "duration": f"{1 + index % 6}m",
+            "duration": f"{1 + index // 6 % 6}m",
             "requests": {"cpu": f"{1 + index % 2}", "memory": f"{64 * (1 + index % 3)}Mi"},
         }
         return ask(admin, names[index], "true", pool="many", **shape)
