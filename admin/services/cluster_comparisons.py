@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from admin.core.problems import invalid
 from admin.errors import DescriptionNotFound
 from admin.services.context import Context
-from admin.services.descriptions import DescriptionView, current_description
+from admin.services.description_views import DescriptionView
+from admin.services.descriptions import current_description
 from admin.services.fleet import ClusterDetails, view_cluster
 
 

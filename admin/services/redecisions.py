@@ -225,12 +225,13 @@ def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
     return fleet_now.with_states(fleet.states(connection))
 
 
-def hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
+def hold_loaded(connection: Connection, fleet_now: Fleet, placed: Sequence[Execution] = ()) -> set[str]:
     """Lock the clusters whose load counts for some pool, so that no other transaction counts on the same room.
 
-    They are locked before any execution: every transaction that locks both does so in this order.
+    So are those that executions may go to which are `placed` by load whatever their pool says. They are locked before
+    any execution: every transaction that locks both does so in this order.
     """
-    clusters = clusters_with_load(fleet_now)
+    clusters = clusters_with_load(fleet_now) | clusters_of(placed, fleet_now)
     if clusters:
         fleet.hold(connection, clusters)
     return clusters

@@ -12,12 +12,13 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.json_text import JsonObject
-from admin.core.placement.decisions import Decision
+from admin.core.placement.decisions import ASKING, Decision
 from admin.core.problems import Invalid
 from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
+from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import creator_of, current_rights, rights_of
 from admin.services.deciders import differs
@@ -115,7 +116,7 @@ class _Again(NamedTuple):
     """What deciding an execution again comes to."""
 
     outcome: Redecided
-    preparation: Preparation | None = None  #: None where nothing changes
+    preparation: Preparation | None = None  #: None where it is refused
     decision: Decision | None = None
     values: JsonObject | None = None
     drawn: int = 0  #: from how many clusters was drawn
@@ -136,7 +137,8 @@ def _decide_again(view: StoredView, execution: Execution) -> _Again:
     values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
     is_same = all(getattr(execution, name) == value for name, value in values.items())
     if is_same and not differs(execution, decision):
-        return _Again(outcome_of(execution, execution.reason, execution.reason_message), drawn=drawn)
+        outcome = outcome_of(execution, execution.reason, execution.reason_message)
+        return _Again(outcome, preparation, decision, drawn=drawn)
     place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
     outcome = outcome_of(execution, decision.code, decision.message, is_change=True, **place)
     return _Again(outcome, preparation, decision, values, drawn)
@@ -146,14 +148,24 @@ def _redecide(context: Context, listed: ListedExecution, round_: RequestedRound)
     """Decide an execution again in a round."""
     with context.database.writing() as connection:
         fleet.share(connection)
-        hold_loaded(connection, current_fleet(context, connection))
+        unlocked = executions.get(connection, listed.key)
+        by_request = [unlocked] if unlocked is not None and unlocked.request["spec"].get("strategy") else []
+        hold_loaded(connection, current_fleet(context, connection), by_request)
         execution = executions.get(connection, listed.key, lock=True)
         if execution is None or not execution.is_unleased:
             return outcome_of(listed, listed.reason, listed.reason_message)
         rights = rights_of(context, execution, current_rights(context, connection))
         view = StoredView(context, connection, hold=True)
         again = _decide_again(view.of_moving(execution, rights), execution)
-        if again.preparation is not None and again.decision is not None:
+        if again.preparation is None or again.decision is None:
+            return again.outcome
+        if again.decision.code == ASKING == execution.reason:  # also those that said never
+            run_plan = again.preparation.run_plan
+            inquiry = Inquiry(
+                execution.id, run_plan.route, again.decision.evaluation, run_plan.workload.requested, asks_all=True
+            )
+            open_rounds(context, connection, [inquiry], context.clock())
+        if again.outcome.is_change:
             _store(context, connection, execution, again, again.preparation, again.decision, round_)
     return again.outcome
 
