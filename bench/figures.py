@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.load import Rate
@@ -56,6 +56,10 @@ class Figures:
     def find(self, bench: str, what: str, database: str = "") -> Figure | None:
         """One figure, None where it was not measured."""
         return self._by_key.get((bench, what, database))
+
+    def of(self, bench: str) -> Iterator[Figure]:
+        """The figures of a bench."""
+        return (figure for figure in self.all if figure.bench == bench)
 
     def value(self, bench: str, what: str, database: str = "") -> float | None:
         """The value of one figure, None where it was not measured."""

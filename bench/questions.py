@@ -15,6 +15,8 @@ PLACE = {"project": PROJECT, "domain": DOMAIN}
 EXECUTIONS = f"executions/{PROJECT}/{DOMAIN}"
 #: A pool of its own, which the executions wait in; its members are the first clusters, and may be the next ones.
 POOL, MEMBERS = "moving", 20
+#: What nothing uses yet: a label, a cluster and a pool of tokens that are defined over the API.
+SPARE_LABEL, SPARE_CLUSTER, TOKENS = "spare", "spare-1", "hive"
 #: The label of the executions, which their project sets.
 LABEL = "labels.team"
 
@@ -100,6 +102,10 @@ _READ = {
     "executions by reason": "execution_counts?by=reason",
     "those that wait, by pool and user": "execution_counts?phase=QUEUED&by=pool,user",
     "executions by a label": f"execution_counts?by={LABEL}",
+    "executions by image": "execution_counts?by=image",
+    "executions by what becomes of them if lost": "execution_counts?by=on-lost",
+    "executions by queue": "execution_counts?by=queue",
+    "where executions went, by cluster": "placement_counts?by=cluster",
     "executions by who ended them": "execution_counts?by=aborted-by",
     "executions by the scope that placed them": "execution_counts?by=origin-scope",
     "executions by the scope whose limit ended them": "execution_counts?by=limit-scope",
@@ -111,6 +117,7 @@ _READ = {
     "shares of a pool": f"pools/{POOL}/shares",
     "shares of a pool with every cluster": "pools/training/shares",
     "shares of a pool by user": f"pools/{POOL}/shares?by=user",
+    "what bounds the tokens of a pool": f"token_pools/{TOKENS}/explanation",
     # History.
     "history, first page": "timeline?limit=20",
     "history of a pool": f"timeline?limit=20&resource_type=pool&name={POOL}",
@@ -139,6 +146,12 @@ _TRIED: dict[str, tuple[str, dict[str, Any]]] = {
         {**PLACE, "name": "tried", "spec": {"job": stock.JOB}, "fleet": True},
     ),
     "what a drain would do": ("clusters/cluster-1/drain?dry_run=true", {}),
+    "what a cordon would do": ("clusters/cluster-1/cordon?dry_run=true", {}),
+    "which executions would have gone elsewhere": (
+        "simulations",
+        {"changes": [pool_row("training", **PLACE)], "since": "24h"},
+    ),
+    "what deciding all that waits again would do": ("executions/redecide?dry_run=true", {"selector": PLACE}),
     "what undoing an old revision would do": ("rollbacks?dry_run=true", {"revision": 1, "restorable": True}),
     "what taking a scope back would do": ("rollbacks?dry_run=true", {"to": 1000, **PLACE}),
     **{
@@ -150,6 +163,8 @@ _TRIED: dict[str, tuple[str, dict[str, Any]]] = {
                 "pool_definition": {"name": POOL, "members": members(MEMBERS)}
             },
             "plan of deleting a pool that all waits in": {"pool_definition": {"name": POOL}, "delete": True},
+            "plan of deleting a label": {"label_definition": {"name": SPARE_LABEL}, "delete": True},
+            "plan of deleting a cluster": {"cluster_definition": {"name": SPARE_CLUSTER}, "delete": True},
         }.items()
     },
 }

@@ -11,15 +11,22 @@ from admin.messages.comparisons import ComparisonAnswer, ExecutionComparisonQuer
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
 from admin.messages.execution_counts import ExecutionCountsAnswer, ExecutionCountsQuery
 from admin.messages.execution_events import EventAnswer, EventsAnswer
-from admin.messages.execution_lists import ExecutionListQuery, ExecutionsAnswer, order_of, place_of, place_token
+from admin.messages.execution_lists import (
+    ExecutionListQuery,
+    ExecutionsAnswer,
+    order_of,
+    place_in_matching,
+    place_of,
+    place_token,
+)
 from admin.messages.executions import ExecutionAnswer, ListedAnswer, StateBody, WaitQuery, execution_id
 from admin.messages.logs import LogsAnswer, LogsQuery, OutputAnswer, OutputPieceAnswer, OutputQuery, OutputsAnswer
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
-from admin.messages.selectors import MOST_SHOWN, ManyBody, conditions_of, scope_of, time_of
+from admin.messages.selectors import MOST_SHOWN, RedecideBody, conditions_of, scope_of, time_of
 from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyEndedAnswer
 from admin.messages.unknown_names import UnknownNameAnswer
-from admin.services import abandonments, executions, redecisions, terminations
+from admin.services import abandonments, executions, requested_redecisions, terminations
 from admin.services.comparisons import compare_execution, compare_executions
 from admin.services.explanations import explain, view_execution
 from admin.services.logs import LogRequest, read_log, read_output, read_outputs
@@ -240,15 +247,15 @@ def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
     return ManyEndedAnswer.from_ended(ended, silent, dry_run=query["dry_run"])
 
 
-@operations.add("POST", "/executions/redecide", query=WriteQuery, body=ManyBody, permission="executions.write")
+@operations.add("POST", "/executions/redecide", query=WriteQuery, body=RedecideBody, permission="executions.write")
 def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
     """Decide waiting executions again, under the settings as they are now."""
-    redecided = redecisions.redecide(
-        context(),
-        conditions_of(body["selector"], context().clock()),
-        scope=scope_of(body["selector"]),
-        dry_run=query["dry_run"],
-        by=actor(body),
-        cause=body.get("cause"),
-    )
-    return ManyRedecidedAnswer.from_redecided(redecided, dry_run=query["dry_run"])
+    conditions, scope = conditions_of(body["selector"], context().clock()), scope_of(body["selector"])
+    after, limit = place_in_matching(body.get("token")), body.get("limit")
+    if query["dry_run"]:
+        page = requested_redecisions.foresee(context(), conditions, scope=scope)
+    else:
+        page = requested_redecisions.redecide(
+            context(), conditions, scope=scope, by=actor(body), cause=body.get("cause"), limit=limit, after=after
+        )
+    return ManyRedecidedAnswer.from_redecided(page, dry_run=query["dry_run"])

@@ -9,6 +9,7 @@ from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.messages.changes import read_changes
 from admin.messages.decisions import ExplanationAnswer
+from admin.messages.execution_lists import place_in_matching, place_in_newest
 from admin.messages.placements import (
     CountsQuery,
     PlacementBody,
@@ -56,11 +57,14 @@ def simulate(body: Fields) -> SimulationAnswer:
     """Which recent executions would go elsewhere after some changes; nothing is written."""
     now = context().clock()
     since = time_of(body["since"], now, "since")
+    after = place_in_matching(body.pop("token", None))
     state = FleetState(body.pop("fleet"))
     conditions = conditions_of({**body, "created_after": since}, now)
     proposed = read_changes(context(), body["changes"])
     asker = caller().identity
-    simulation = placements.simulate(context(), proposed, conditions, scope_of(body), state, asker=asker)
+    simulation = placements.simulate(
+        context(), proposed, conditions, scope_of(body), state, asker=asker, after_place=after
+    )
     return SimulationAnswer.from_simulation(simulation, since=since, limit=body["limit"])
 
 
@@ -70,5 +74,7 @@ def count_placements(query: Fields) -> PlacementCountsAnswer:
     now = context().clock()
     since = time_of(query["since"], now, "since") if "since" in query else None
     selector = query if since is None else {**query, "created_after": since}
-    counts = placements.count_placements(context(), query["by"], conditions_of(selector, now), scope_of(query))
+    after = place_in_newest(query.get("token"))
+    conditions = conditions_of(selector, now)
+    counts = placements.count_placements(context(), query["by"], conditions, scope_of(query), after)
     return PlacementCountsAnswer.from_counts(query["by"], counts, since)

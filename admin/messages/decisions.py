@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from marshmallow import fields
@@ -12,6 +11,7 @@ from admin.core.executions.causes import Cause
 from admin.core.problems import shorten
 from admin.messages.bids import BidRoundAnswer
 from admin.messages.effective import FieldEffectAnswer
+from admin.messages.execution_lists import matching_token
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.fits import ClusterQuestionAnswer, FleetFitsAnswer, NonCandidateAnswer
 from admin.messages.registrations import IdentifierAnswer
@@ -23,6 +23,7 @@ from admin.services.attempts import MOST_ATTEMPTS, AttemptView
 from admin.services.explained_rounds import MOST_ROUNDS
 from admin.services.explanations import Explanation
 from admin.services.redecision_rounds import Redecided
+from admin.services.requested_redecisions import RedecidedPage
 from admin.services.statuses import ForeseenWait, LeaseView
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
@@ -320,10 +321,16 @@ class ManyRedecidedAnswer(Answer):
     moved: Annotated[int, Meta(description="Those of them that have another cluster.")]
     executions: list[RedecidedAnswer]
     dry_run: bool
+    complete: Annotated[bool, Meta(description="Whether all that match were looked at.")]
+    not_examined: Annotated[
+        int | None, Meta(description="How many more match, which a dry run does not look at, or at least so many.")
+    ] = None
+    token: Annotated[str | None, Meta(description="With a `limit`: for those that come after these.")] = None
 
     @classmethod
-    def from_redecided(cls, redecided: Sequence[Redecided], *, dry_run: bool) -> ManyRedecidedAnswer:
+    def from_redecided(cls, page: RedecidedPage, *, dry_run: bool) -> ManyRedecidedAnswer:
         """Those that moved come first, then those that changed."""
+        redecided = page.redecided
         ordered = sorted(redecided, key=lambda item: (not item.is_move, not item.is_change))
         return cls(
             matched=len(redecided),
@@ -331,4 +338,7 @@ class ManyRedecidedAnswer(Answer):
             moved=sum(item.is_move for item in redecided),
             executions=[RedecidedAnswer.from_redecided(item) for item in ordered[:MOST_SHOWN]],
             dry_run=dry_run,
+            complete=page.last is None and not page.not_examined,
+            not_examined=page.not_examined or None,
+            token=matching_token(page.last),
         )

@@ -69,7 +69,9 @@ class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Of the first group; empty for those that have none.")]
     values: Annotated[list[str] | None, Meta(description="Of both groups, where two were asked for.")] = None
     count: int
-    not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
+    not_before: Annotated[
+        Time | None, Meta(description="When the first of those in back-off may start, or is decided by bids.")
+    ] = None
     requested: Annotated[RequestedAnswer, Meta(description="By all of them together.")]
     waiting: Annotated[WaitingAnswer | None, Meta(description="Those that wait, if any do.")] = None
     started: Annotated[StartedAnswer | None, Meta(description="Those that have started, if any have.")] = None

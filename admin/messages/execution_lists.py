@@ -16,7 +16,7 @@ from admin.messages.requests import Fields, Flag, OneOf, PageQuery
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import SeenAnswer
 from admin.messages.unknown_names import UnknownNames
-from admin.store.execution_lists import Order, Place
+from admin.store.execution_lists import NEWEST_FIRST, OLDEST_FIRST, Order, Place
 
 
 class StateSelector(SelectorFields):
@@ -81,6 +81,26 @@ def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
         return parse_value(sort_by, key[1]), parse_number(key[2], error)
     except Invalid:
         raise error from None
+
+
+def matching_token(place: Place | None) -> str | None:
+    """The token for those of the executions that match, oldest first, which come after a place."""
+    return place_token(place, OLDEST_FIRST.name)
+
+
+def place_in_matching(token: str | None) -> Place | None:
+    """The place in such a token; None where they begin with the first."""
+    return place_of(token, OLDEST_FIRST.field, OLDEST_FIRST.name)
+
+
+def newest_token(place: Place | None) -> str | None:
+    """The token for those that come after a place, newest first."""
+    return place_token(place, NEWEST_FIRST.name)
+
+
+def place_in_newest(token: str | None) -> Place | None:
+    """The place in such a token."""
+    return place_of(token, NEWEST_FIRST.field, NEWEST_FIRST.name)
 
 
 class ExecutionsAnswer(SeenAnswer):

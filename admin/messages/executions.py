@@ -99,8 +99,8 @@ def _abort_metadata(execution: Execution | ListedExecution, requested_at: dateti
 
     `principal` is Flyte's field for the name, which is only claimed.
     """
-    author, claimed_by, _ = execution.aborted_by or (None, None, None)
-    names = {"author": author, "claimed_by": claimed_by, "requested_at": requested_at}
+    author, claimed_by, proof = execution.aborted_by or (None, None, None)
+    names = {"author": author, "claimed_by": claimed_by, "proof": proof, "requested_at": requested_at}
     abort = {"cause": execution.abort_cause, "principal": execution.abort_principal}
     return abort | {key: name for key, name in names.items() if name is not None}
 

@@ -10,9 +10,10 @@ from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
+from admin.messages.execution_lists import matching_token, newest_token
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.reading import Name
-from admin.messages.requests import SCOPE_KEY, Fields, OneOf, RequestSchema, Whole, changes_field
+from admin.messages.requests import SCOPE_KEY, Fields, OneOf, RequestSchema, Whole, changes_field, token_field
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Json, SeenAnswer, Time, one_of
 from admin.services.placements import FleetState, Move, PlacementCounts, Simulation
@@ -38,6 +39,7 @@ class SimulationBody(RequestSchema):
         validate=OneOf([state.value for state in FleetState]),
         metadata={"description": "The states of clusters to assume: of now, or those that each decision recorded."},
     )
+    token = token_field()
 
 
 class CountsQuery(RequestSchema):
@@ -45,6 +47,7 @@ class CountsQuery(RequestSchema):
     since = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
+    token = token_field()
 
 
 class PlacementBody(RequestBody):
@@ -161,7 +164,11 @@ class SimulationAnswer(Answer):
         int | None,
         Meta(description="How many would ask their clusters; nobody was asked: the last bids of the clusters count."),
     ] = None
-    not_counted: Annotated[str | None, Meta(description="What was pruned, and might have been compared.")] = None
+    not_counted: Annotated[
+        str | None, Meta(description="What was pruned, and might have been compared; and that others come after these.")
+    ] = None
+    complete: Annotated[bool, Meta(description="Whether no executions come after those that were compared.")]
+    token: Annotated[str | None, Meta(description="Where more are to be compared: ask for them, and add both.")] = None
 
     @classmethod
     def from_simulation(cls, simulation: Simulation, *, since: datetime, limit: int) -> SimulationAnswer:
@@ -175,8 +182,16 @@ class SimulationAnswer(Answer):
             by_refusal=_both(simulation.refused_before, simulation.refused_after),
             fleet=AssumedFleetAnswer.from_simulation(simulation),
             by_last_bids=simulation.by_last_bids or None,
-            not_counted=simulation.not_counted,
+            not_counted=_not_counted(simulation, "compared", simulation.compared),
+            complete=simulation.last is None,
+            token=matching_token(simulation.last),
         )
+
+
+def _not_counted(page: Simulation | PlacementCounts, verb: str, number: int) -> str | None:
+    """What was pruned, and that there are more than one answer counts, which an older client cannot ask for."""
+    more = f"These are {number:,} executions; the others are {verb} with the token." if page.last is not None else None
+    return " ".join(filter(None, (page.not_counted, more))) or None
 
 
 def _both(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -194,14 +209,19 @@ class PlacementCountsAnswer(SeenAnswer):
     counts: list[CountAnswer]
     total: int
     since: Time | None = None
-    not_counted: Annotated[str | None, Meta(description="What was pruned, and might have been among them.")] = None
+    not_counted: Annotated[
+        str | None, Meta(description="What was pruned, and might have been among them; and that there are others.")
+    ] = None
+    token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
     def from_counts(cls, by: str, placed: PlacementCounts, since: datetime | None) -> PlacementCountsAnswer:
+        total = sum(count for _, count in placed.counts)
         return cls(
             by=by,
             counts=[CountAnswer(value=value, count=count) for value, count in placed.counts],
-            total=sum(count for _, count in placed.counts),
+            total=total,
             since=since,
-            not_counted=placed.not_counted,
+            not_counted=_not_counted(placed, "counted", total),
+            token=newest_token(placed.last),
         )

@@ -80,6 +80,7 @@ class _RegisteredAnswer(Answer):
     created_at: Time
     author: Annotated[str, Meta(description="`unknown` for what was registered before authors were recorded.")]
     claimed_by: ClaimedBy = None
+    proof: Annotated[str | None, Meta(description="How the author was proven.")] = None
     message: Annotated[str | None, Meta(description="Why, as who registered it says.")] = None
 
 

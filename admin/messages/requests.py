@@ -266,11 +266,16 @@ class LevelField(fields.String):
         super().__init__(validate=OneOf(words), metadata={"description": description}, **kwargs)
 
 
+def token_field() -> fields.String:
+    """The field of where a page begins."""
+    return fields.String(metadata={"description": "The token of the page before."}, validate=validate.Length(max=4096))
+
+
 class PageQuery(RequestSchema):
     """A page of a list."""
 
     limit = Whole(load_default=100, validate=validate.Range(min=1, max=1000))
-    token = fields.String(metadata={"description": "The token of the page before."}, validate=validate.Length(max=4096))
+    token = token_field()
 
 
 class WriteQuery(RequestSchema):

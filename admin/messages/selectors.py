@@ -18,7 +18,7 @@ from admin.core.executions.selectors import (
 )
 from admin.core.problems import invalid
 from admin.core.settings.scopes import Scope, check_scope
-from admin.messages.requests import NAME, PRINTABLE_LINES, SCOPE_KEY, Fields, RequestSchema
+from admin.messages.requests import NAME, PRINTABLE_LINES, SCOPE_KEY, Fields, RequestSchema, Whole, token_field
 
 #: A time, or how long ago.
 Moment = datetime | timedelta
@@ -162,3 +162,11 @@ class ManyBody(CauseBody):
     }
 
     selector = fields.Nested(SelectorFields, required=True, validate=_check_selector)
+
+
+class RedecideBody(ManyBody):
+    limit = Whole(
+        validate=validate.Range(min=1, max=1000),
+        metadata={"description": "How many to decide, the oldest first; all without it. The answer has a `token`."},
+    )
+    token = token_field()

@@ -226,6 +226,7 @@ class EntryAnswer(Answer):
                 replaced_by=registration.replaced_by,
                 author=registration.author,
                 claimed_by=registration.claimed_by,
+                proof=registration.proof,
                 message=registration.message,
             )
         if entry.creation is not None:
@@ -268,7 +269,7 @@ class EntryAnswer(Answer):
     def from_execution(cls, execution: ListedExecution) -> EntryAnswer:
         """The end of an execution: by whom, where somebody ended it, and why."""
         assert execution.finished_at is not None, "only those that have ended are listed"
-        author, claimed_by, _ = execution.aborted_by or (None, None, None)
+        author, claimed_by, proof = execution.aborted_by or (None, None, None)
         cause = cause_of_execution(execution)
         return cls(
             at=execution.finished_at,
@@ -281,6 +282,7 @@ class EntryAnswer(Answer):
             exit_code=execution.exit_code,
             author=author,
             claimed_by=claimed_by,
+            proof=proof,
             message=execution.abort_cause or execution.reason_message or None,
         )
 

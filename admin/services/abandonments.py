@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import NOT_ABORTED, attempt_number, may_have_started
+from admin.core.executions.attempts import aborted, attempt_number, may_have_started
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
@@ -43,11 +43,14 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: Actor) ->
             return before, False
         since = before.silent_since or state.last_sync_at or now
         is_lost_first = was_silent_before_drain(context, connection, before, since)
-        message = f"Given up by {by}: {cause or 'no cause was given'}"
+        why = cause or "no cause was given"
+        message = f"Given up by {by}: {why}"
         details = {"reason": CLUSTER_LOST, "message": message}
         values = _given_up(before, phase, message, now)
         if is_lost_first:
-            values |= {"reason": CLUSTER_LOST, **NOT_ABORTED}
+            values |= {"reason": CLUSTER_LOST}
+        if is_lost_first or phase is Phase.FAILED:  # one that somebody had ended before stays ended by them
+            values |= aborted(f"Given up: {why}", by)
         record = AttemptRecord(
             number=before.attempt,
             attempt_number=attempt_number(before),

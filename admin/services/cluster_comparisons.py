@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from admin.core.problems import invalid
 from admin.errors import DescriptionNotFound
 from admin.services.context import Context
 from admin.services.description_views import DescriptionView
-from admin.services.descriptions import get_description
-from admin.services.fleet import ClusterDetails, get_cluster
+from admin.services.descriptions import current_description
+from admin.services.fleet import ClusterDetails, view_cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +27,12 @@ def compare_clusters(context: Context, first: str, second: str) -> tuple[Compare
     """Two clusters as they are now; ClusterNotFound for one that there is not, or that the caller may not see."""
     if first == second:
         raise invalid("other", f"is '{first}' too: name another cluster.")
-    return _find(context, first), _find(context, second)
+    with context.database.reading() as connection:
+        return _find(context, connection, first), _find(context, connection, second)
 
 
-def _find(context: Context, name: str) -> ComparedCluster:
-    details = get_cluster(context, name)
+def _find(context: Context, connection: Connection, name: str) -> ComparedCluster:
+    details = view_cluster(context, connection, name)
     with suppress(DescriptionNotFound):
-        return ComparedCluster(details=details, description=get_description(context, name))
+        return ComparedCluster(details=details, description=current_description(context, connection, name))
     return ComparedCluster(details=details)

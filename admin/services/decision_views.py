@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +29,6 @@ from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.routes import Route
 from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid
-from admin.core.resources import add, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.claims import Claim
@@ -38,11 +38,12 @@ from admin.services.catalogs import CachedCatalog, StoredCatalog
 from admin.services.context import Context
 from admin.services.creator_rights import asks_for_rights, current_rights, rights_at_creation, usable_by
 from admin.services.definitions import current_fleet, fleet_after
+from admin.services.foreseen_loads import ForeseenLoad, move_load
 from admin.services.launches import find_launch
 from admin.services.preparations import Preparation
 from admin.services.rule_inputs import NO_INPUT, RuleInput
 from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
-from admin.store import attributes, decision_basis, execution_queue, fleet, registrations, revisions
+from admin.store import attributes, decision_basis, fleet, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
 from admin.store.executions import Execution, WaitingExecution
 from admin.store.token_pools import KnownPools, known_pools
@@ -192,8 +193,7 @@ class CachedView:
 class StoredView:
     """What a transaction sees, as proposed changes would leave it.
 
-    With `hold` the fleet, and the load that counts, stay the same until it ends. An execution that is `moving` takes
-    its demand along from where it waits, and so did those that would have `moved` before it, each to a cluster.
+    With `hold` the fleet, and the load that counts, stay the same until it ends. With `load` that is what counts.
     """
 
     def __init__(
@@ -203,24 +203,29 @@ class StoredView:
         *,
         hold: bool = False,
         proposed: Sequence[RowChange] = (),
-        moving: Execution | None = None,
-        moved: Sequence[tuple[Execution, str | None]] = (),
+        load: ForeseenLoad | None = None,
         rights: Callable[[CreationRequest], Rights] = lambda request: UNLIMITED,
     ) -> None:
-        self._context = context
+        self.context = context
         self.rights = rights  #: what the creator of a request may
         self._connection = connection
         self._hold = hold
-        self._moved = moved
+        self._load = load
         self._proposed: dict[Scope, list[RowChange]] = {}  #: of attributes, by scope: most apply at few others
         for change in proposed:
             if change.is_attribute:
                 self._proposed.setdefault(change.scope, []).append(change)
         self._rows: dict[Scope, RowsByKind] = {}  #: as the proposed changes leave them
-        self._moving = moving
+        self._moving: Execution | None = None
         self.basis = decision_basis.read(connection, share=hold)
         self.fleet = fleet_after(context, connection, proposed)
         self.catalog = StoredCatalog(context, connection, proposed)
+
+    def of_moving(self, execution: Execution, rights: Rights) -> StoredView:
+        """The same for an execution that is to move, which takes its demand along from where it waits."""
+        view = copy(self)
+        view._moving, view.rights = execution, lambda _request: rights
+        return view
 
     def token_pools(self, claim: Claim) -> KnownPools:
         """The token pools, and what bounds a claim in its own."""
@@ -230,16 +235,16 @@ class StoredView:
         launch = resolved.launch
         rows = self._rows.get(launch.scope)
         if rows is None:
-            rows = _applying_rows(self._context, self._connection, launch.scope)
+            rows = _applying_rows(self.context, self._connection, launch.scope)
             for place in launch.scope.chain():
                 for change in self._proposed.get(place, ()):
                     if change.kind in rows:
                         rows[change.kind] = rows_after(rows[change.kind].values(), [change])
             self._rows[launch.scope] = rows
-        return resolve_settings(launch, rows, self._context.settings.rules)
+        return resolve_settings(launch, rows, self.context.settings.rules)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
-        now, requested = self._context.clock(), run_plan.workload.requested
+        now, requested = self.context.clock(), run_plan.workload.requested
         waiting: dict[str, dict[str, int]] = {}
         clusters = loaded_clusters(run_plan.route, self.fleet, requested)
         fleet_now = self.fleet
@@ -248,16 +253,9 @@ class StoredView:
         if clusters and requested is not None:  # a report of load alone is no new generation where no pool looks at it
             fleet_now = fleet_now.with_states(fleet.states(self._connection, clusters))
         if clusters:
-            waiting = execution_queue.taken_by_waiting(self._connection, clusters, now)
-        moves = [*self._moved, *([] if self._moving is None else [(self._moving, None)])]
-        for execution, target in moves:
-            if is_backing_off(execution.not_before, now):
-                continue
-            if execution.cluster is not None and execution.cluster in waiting:
-                taken = execution.takes_of(clusters[execution.cluster])
-                waiting[execution.cluster] = subtract(waiting[execution.cluster], taken)
-            if target in clusters:
-                waiting[target] = add(waiting.get(target, {}), execution.takes_of(clusters[target]))
+            waiting = (self._load or ForeseenLoad(self._connection, now)).of(clusters)
+        if self._moving is not None and not is_backing_off(self._moving.not_before, now):
+            move_load(waiting, clusters, self._moving, None)
         return evaluate(run_plan.route, fleet_now, run_plan.workload, waiting)
 
 

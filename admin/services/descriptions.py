@@ -127,6 +127,11 @@ def get_description(
     )
 
 
+def current_description(context: Context, connection: Connection, name: str) -> DescriptionView:
+    """The description of a cluster, as a transaction sees it; DescriptionNotFound where there is none."""
+    return view_description(connection, _find(context, connection, name, None))
+
+
 def list_descriptions(
     context: Context, name: str, below: int | None, limit: int
 ) -> tuple[list[DescriptionView], int | None]:

@@ -306,26 +306,36 @@ def matching_unfinished(context: Context, conditions: Iterable[Condition], scope
     return matching(context, [*conditions, equals("phase", *(phase.value for phase in UNFINISHED))], scope)
 
 
-def matching(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[ListedExecution]:
+def matching(
+    context: Context, conditions: Iterable[Condition], scope: Scope, after: Place | None = None
+) -> Iterator[ListedExecution]:
     """Every execution in a scope that matches, oldest first, read page by page, each in a transaction of its own."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-    yield from _all_pages(context.database.reading, conditions, ListedExecution)
+    yield from _all_pages(context.database.reading, conditions, ListedExecution, after)
 
 
-def matching_in(connection: Connection, conditions: Iterable[Condition]) -> Iterator[Execution]:
+def matching_in(
+    connection: Connection, conditions: Iterable[Condition], after: Place | None = None
+) -> Iterator[Execution]:
     """The same in one transaction, each execution whole."""
-    return _all_pages(lambda: nullcontext(connection), conditions, Execution)
+    return _all_pages(lambda: nullcontext(connection), conditions, Execution, after)
+
+
+def place_in_matching(execution: Execution | ListedExecution) -> Place:
+    """What the executions after one of those that match come after."""
+    return execution.created_at, execution.id
 
 
 def _all_pages(
     transaction: Callable[[], AbstractContextManager[Connection]],
     conditions: Iterable[Condition],
     item_type: type[Item],
+    after: Place | None,
 ) -> Iterator[Item]:
     """Every execution that matches, oldest first; each page is read in a transaction of its own."""
     selected = list(conditions)
-    last: Place | None = None
+    last = after
     while True:
         with transaction() as connection:
             page = execution_lists.page(

@@ -284,22 +284,27 @@ _MOST_WAITS = 100
 def get_cluster(context: Context, name: str) -> ClusterDetails:
     """One cluster."""
     with context.database.reading() as connection:
-        current = current_fleet(context, connection)
-        [view] = _views(context, connection, current, [find_cluster(context, connection, name)])
-        pools = [current.pools[pool] for pool in view.pools]
-        leased = _seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS))
-        return ClusterDetails(
-            **vars(view),
-            leased=leased,
-            outlooks=_outlooks(context, connection, view.cluster, leased),
-            queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
-            waiting_for=_seen(context, execution_queue.waiting_for(connection, name, MOST_EXECUTIONS)),
-            by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
-            recent_wait=_recent_wait(connection, name),
-            ignored_settings=ignored_fields(view.cluster.state.report.get("engine"), context.settings.kinds),
-            loss=view_cluster_loss(context, connection, view.cluster),
-            described=newest_description(connection, name),
-        )
+        return view_cluster(context, connection, name)
+
+
+def view_cluster(context: Context, connection: Connection, name: str) -> ClusterDetails:
+    """One cluster, as a transaction sees it."""
+    current = current_fleet(context, connection)
+    [view] = _views(context, connection, current, [find_cluster(context, connection, name)])
+    pools = [current.pools[pool] for pool in view.pools]
+    leased = _seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS))
+    return ClusterDetails(
+        **vars(view),
+        leased=leased,
+        outlooks=_outlooks(context, connection, view.cluster, leased),
+        queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
+        waiting_for=_seen(context, execution_queue.waiting_for(connection, name, MOST_EXECUTIONS)),
+        by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
+        recent_wait=_recent_wait(connection, name),
+        ignored_settings=ignored_fields(view.cluster.state.report.get("engine"), context.settings.kinds),
+        loss=view_cluster_loss(context, connection, view.cluster),
+        described=newest_description(connection, name),
+    )
 
 
 def _seen(context: Context, listed: Iterable[ListedExecution]) -> list[ListedExecution]:

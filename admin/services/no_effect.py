@@ -141,8 +141,7 @@ class _Reasons:
         by_level = {level: [row for row in rows if row.scope.level is level] for level in (Level.DOMAIN, Level.PROJECT)}
         domains = self._context.settings.domain_ids()
         below = {row.scope: [Scope(domain, row.scope.project) for domain in domains] for row in by_level[Level.PROJECT]}
-        keys = [(kind.name, place) for places in below.values() for place in places]
-        over = {row.scope: row for row in attributes.exactly(self._connection, keys)}
+        over = self._deciding(kind, [place for places in below.values() for place in places])
         overridden = {
             row.scope: overridden_leaves(kind, row, ([over.get(place)] for place in below[row.scope]))
             for row in by_level[Level.PROJECT]
@@ -157,12 +156,29 @@ class _Reasons:
         while True:
             active = projects.page(self._connection, state=ProjectState.ACTIVE, after=last, limit=_CHUNK)
             places = [(Scope(project=project.id), Scope(scope.domain, project.id)) for project in active]
-            keys = [(kind.name, place) for pair in places for place in pair]
-            rows = {row.scope: row for row in attributes.exactly(self._connection, keys)}
+            rows = self._deciding(kind, [place for pair in places for place in pair])
             yield from ([rows.get(place) for place in pair] for pair in places)
             if len(active) < _CHUNK:
                 return
             last = active[-1].id
+
+    def _deciding(self, kind: Kind, scopes: Sequence[Scope]) -> dict[Scope, Row]:
+        """The rows at some scopes that decide what broader rows of a kind say: of pools and labels those of both."""
+        other = _DECIDED_TOGETHER.get(kind.name)
+        rows: dict[Scope, Row] = {}
+        if other is not None:
+            stored = attributes.exactly(self._connection, [(other.name, scope) for scope in scopes])
+            # One that is unset cancels rows of its own kind alone.
+            rows = {row.scope: row for row in stored if None not in other.leaves(row.payload).values()}
+        own = attributes.exactly(self._connection, [(kind.name, scope) for scope in scopes])
+        return {**rows, **{row.scope: row for row in own}}
+
+
+#: Of two kinds of which the most specific row decides, whichever it is of, the other one.
+_DECIDED_TOGETHER = {
+    EXECUTION_CLUSTER_LABEL.name: CLUSTER_ASSIGNMENT,
+    CLUSTER_ASSIGNMENT.name: EXECUTION_CLUSTER_LABEL,
+}
 
 
 def _empty_groups(fleet: Fleet) -> KnownNames:

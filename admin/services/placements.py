@@ -37,7 +37,7 @@ from admin.services.creator_rights import asks_for_rights, rights_at_creation, t
 from admin.services.decision_views import StoredView, loaded_clusters, prepare
 from admin.services.definitions import ChangedDefinitions, definitions_after
 from admin.services.execution_quotas import foresee
-from admin.services.executions import matching_in
+from admin.services.executions import matching_in, place_in_matching
 from admin.services.explanations import Explanation, with_counts, with_fits, with_why_not, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.fits import find_fleet_fits
@@ -251,6 +251,7 @@ class Simulation:
     at: datetime
     revision: int
     not_counted: str | None  #: what was pruned and might have been compared, in a sentence
+    last: Place | None  #: what the executions that were not compared come after; None where all were
 
 
 def simulate(
@@ -261,12 +262,19 @@ def simulate(
     state: FleetState = FleetState.CURRENT,
     *,
     asker: Identity = ANYBODY,
+    after_place: Place | None = None,
 ) -> Simulation:
-    """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
+    """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state.
+
+    The oldest come first, and only so many of them after a place, which draw from so many clusters together.
+    """
+    limits = context.list_limits
+    last: Place | None = None
+    place_before: Place | None = None
     moves: list[Move] = []
     before, after = Counter[str](), Counter[str]()
     refused_before, refused_after = Counter[str](), Counter[str]()
-    compared = by_last_bids = 0
+    compared = by_last_bids = drawn = 0
     with context.database.reading() as connection:
         changes = planned_changes(context, connection, proposed, force=True)
         check_readable(context, connection, scope)
@@ -275,10 +283,13 @@ def simulate(
         told = told_clusters(context, connection, asker, current.fleet)
         selected = [*conditions, *seen_executions(context)]
         pruned = find_not_counted(connection, selected, "compared")
-        matching = matching_in(connection, selected)
-        while page := list(islice(matching, _PAGE)):
+        matching = matching_in(connection, selected, after_place)
+        while last is None and (page := list(islice(matching, _PAGE))):
             recorded = recorder.fleets(page) if state is FleetState.RECORDED else {}
             for execution in page:
+                if compared >= limits.simulated or drawn >= limits.drawn:
+                    last = place_before
+                    break
                 request, fleet_then = KeyedRequest.of(execution), recorded.get(execution.id)
                 old = current.place(execution, request, fleet_then)
                 new = changed.place(execution, request, fleet_then)
@@ -289,7 +300,9 @@ def simulate(
                 by_last_bids += ASKING in (old.reason, new.reason)
                 if old.place != new.place:
                     moves.append(Move(execution=execution, before=old, after=new))
-            compared += len(page)
+                compared += 1
+                drawn += old.candidates + new.candidates
+                place_before = place_in_matching(execution)
     return Simulation(
         compared=compared,
         moves=moves,
@@ -305,6 +318,7 @@ def simulate(
         at=context.clock(),
         revision=revision,
         not_counted=pruned,
+        last=last,
     )
 
 
@@ -314,22 +328,21 @@ class PlacementCounts:
 
     counts: list[tuple[str, int]]  #: the most frequent first
     not_counted: str | None  #: what was pruned and might have been among them, in a sentence
+    last: Place | None  #: what the executions that were not counted come after; None where all were
 
 
-def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> PlacementCounts:
-    """How many executions went to each cluster, pool or label, the most frequent first."""
+def count_placements(
+    context: Context, by: str, conditions: Iterable[Condition], scope: Scope, after: Place | None = None
+) -> PlacementCounts:
+    """How many executions went to each cluster, pool or label, the most frequent first; of so many after a place."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         selected = [*conditions, *seen_executions(context)]
-        counts = Counter[str]()
-        after: Place | None = None
-        while True:
-            page = execution_counts.count_page(
-                connection, selected, by=[by], now=context.clock(), after=after, limits=context.list_limits
-            )
-            counts.update({group.values[0]: group.count for group in page.groups})
-            after = page.last
-            if after is None:
-                break
+        page = execution_counts.count_page(
+            connection, selected, by=[by], now=context.clock(), after=after, limits=context.list_limits
+        )
+        counts = [(group.values[0], group.count) for group in page.groups]
         pruned = find_not_counted(connection, selected)
-    return PlacementCounts(counts=sorted(counts.items(), key=lambda group: (-group[1], group[0])), not_counted=pruned)
+    return PlacementCounts(
+        counts=sorted(counts, key=lambda group: (-group[1], group[0])), not_counted=pruned, last=page.last
+    )

@@ -1,4 +1,4 @@
-"""Redecisions: waiting executions decided again, when the fleet has changed or on request.
+"""Redecisions: waiting executions decided again, when the fleet has changed or agents gave them back.
 
 An execution that waits at a cluster stays there for as long as that cluster may run it; but from an expected one it
 moves to one that has been seen, as soon as that has room.
@@ -17,31 +17,21 @@ from sqlalchemy import Connection
 
 from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import UNDECIDED
-from admin.core.executions.lifecycle import Phase
-from admin.core.executions.queues import queue_deadline
-from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.assessments import criteria_of
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
+from admin.core.placement.decisions import WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
 from admin.core.placement.routes import Route
-from admin.core.problems import Invalid
-from admin.core.provenance import NOBODY, Actor
-from admin.core.settings.scopes import Scope
-from admin.errors import RainbowError
 from admin.metrics import count_redecided
-from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
-from admin.services.creator_rights import creator_of, current_rights, rights_of, usable_by
-from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
-from admin.services.decision_views import StoredView, looks_at_load, prepare, reason_of, workload_of
+from admin.services.creator_rights import current_rights, usable_by
+from admin.services.deciders import Decider, clusters_of, clusters_with_load, first_to_draw, route_of, taken_of
+from admin.services.decision_views import looks_at_load, workload_of
 from admin.services.definitions import current_fleet
-from admin.services.executions import matching
-from admin.services.new_decisions import NewDecision, store_again, store_decisions
-from admin.services.redecision_rounds import FleetRound, Redecided, RequestedRound, Round
+from admin.services.new_decisions import store_again
+from admin.services.redecision_rounds import FleetRound, Redecided, Round
 from admin.services.rule_inputs import NO_INPUT, RuleInputs, load_rule_inputs
-from admin.services.run_requests import CreationRequest, run_request_of
-from admin.store import decisions, execution_queue, executions, fleet
+from admin.store import decisions, execution_queue, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
@@ -157,11 +147,11 @@ def preview(
 
 
 def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:
-    return _outcome(execution, decision.code, decision.message, is_change=True, cluster=decision.cluster)
+    return outcome_of(execution, decision.code, decision.message, is_change=True, cluster=decision.cluster)
 
 
-def _outcome(
-    execution: WaitingExecution | ListedExecution,
+def outcome_of(
+    execution: Execution | WaitingExecution | ListedExecution,
     reason: str,
     message: str,
     *,
@@ -245,93 +235,3 @@ def hold_loaded(connection: Connection, fleet_now: Fleet, placed: Sequence[Execu
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
-
-
-def redecide(
-    context: Context,
-    conditions: Iterable[Condition],
-    *,
-    scope: Scope,
-    dry_run: bool,
-    by: Actor = NOBODY,
-    cause: str | None = None,
-) -> list[Redecided]:
-    """Decide waiting executions again under the settings in force, each in a transaction of its own."""
-    waiting = equals("phase", Phase.QUEUED.value)
-    listed = matching(context, [*conditions, waiting], scope)
-    if dry_run:
-        moved: list[tuple[Execution, str | None]] = []
-        return [_redecide(context, execution, moved=moved) for execution in listed]
-    round_ = RequestedRound(context=context, cause=cause, by=by)
-    redecided: list[Redecided] = []
-    try:
-        for execution in listed:
-            redecided.append(_redecide(context, execution, round_=round_))
-    finally:  # what was decided before one failed is stored, and its event is to name it
-        changed = [outcome for outcome in redecided if outcome.is_change]
-        count_redecided(changed)
-        round_.complete(changed)
-    return redecided
-
-
-def _redecide(
-    context: Context,
-    listed: ListedExecution,
-    *,
-    round_: RequestedRound | None = None,
-    moved: list[tuple[Execution, str | None]] | None = None,
-) -> Redecided:
-    """Decide an execution again in a round; without one nothing is stored, and it is decided after those that would
-    have `moved`, which it is added to.
-    """
-    dry_run = round_ is None
-    with context.database.transaction(dry_run=dry_run) as connection:
-        if not dry_run:
-            fleet.share(connection)
-            unlocked = executions.get(connection, listed.key)
-            by_request = [unlocked] if unlocked is not None and unlocked.request["spec"].get("strategy") else []
-            hold_loaded(connection, current_fleet(context, connection), by_request)
-        execution = executions.get(connection, listed.key, lock=not dry_run)
-        if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
-            return _outcome(listed, listed.reason, listed.reason_message)
-        user, proof, use, _groups = creator_of(execution)
-        request = CreationRequest(
-            run_request_of(execution), execution.name, created_by=user, created_proof=proof, created_use=use
-        )
-        rights = rights_of(context, execution, current_rights(context, connection))
-        try:
-            view = StoredView(
-                context,
-                connection,
-                hold=not dry_run,
-                moving=execution,
-                moved=moved or (),
-                rights=lambda _request: rights,
-            )
-            preparation = prepare(context, view, request)
-        except (Invalid, RainbowError) as refusal:
-            return _outcome(listed, *reason_of(refusal))
-        run_plan, decision = preparation.run_plan, preparation.place(request.key).decision
-        values = preparation.plan_values(run_plan.queue)
-        values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
-        if round_ is not None and decision.code == ASKING == execution.reason:  # also those that said never
-            inquiry = Inquiry(
-                execution.id, run_plan.route, decision.evaluation, run_plan.workload.requested, asks_all=True
-            )
-            open_rounds(context, connection, [inquiry], context.clock())
-        is_same = all(getattr(execution, name) == value for name, value in values.items())
-        if is_same and not differs(execution, decision):
-            return _outcome(listed, execution.reason, execution.reason_message)
-        place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
-        outcome = _outcome(listed, decision.code, decision.message, is_change=True, **place)
-        if moved is not None:
-            moved.append((execution, decision.cluster))
-        if round_ is not None:
-            round_.announce(connection, outcome)
-            settings, revision = run_plan.effective.trail, preparation.basis.revision
-            decisions.add_trails(connection, [settings, decision.evaluation.trail])
-            values["revision"] = revision
-            because = round_.because(connection, outcome)
-            new = NewDecision(execution, decision, settings.digest, because, revision, values, round_.by)
-            store_decisions(context, connection, [new], context.clock())
-    return outcome

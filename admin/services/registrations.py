@@ -44,6 +44,7 @@ class _Author(TypedDict):
 
     author: str
     claimed_by: str | None
+    proof: str | None
     message: str | None
 
 
@@ -139,7 +140,12 @@ def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict
 
 
 def _author(authorship: Authorship) -> _Author:
-    return {"author": authorship.author, "claimed_by": authorship.claimed_by, "message": authorship.message}
+    return {
+        "author": authorship.author,
+        "claimed_by": authorship.claimed_by,
+        "proof": authorship.proof,
+        "message": authorship.message,
+    }
 
 
 def _place(identifier: Identifier) -> dict[str, str]:

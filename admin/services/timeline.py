@@ -131,7 +131,7 @@ class TimelineFilter(RevisionFilter):
         yield from self._executions()
         if self.actor is not None:
             yield equals("abort_principal", self.actor)
-            yield equals("phase", Phase.ABORTED.value)
+            yield equals("phase", Phase.ABORTED.value, Phase.FAILED.value)  # failed are those that somebody gave up
         if self.after is not None:
             yield Condition(field="finished_at", function="gte", values=(self.after,))
         yield Condition(field="finished_at", function="lt", values=(self.before or _NEVER,))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.causes import CAUSE_RULES, Cause
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import SCOPE_FIELDS, Condition, equals
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import show_name
@@ -146,8 +147,10 @@ def names_of_executions(connection: Connection, field: str, seen: Sequence[Condi
         listed = _newest(connection, seen, _NEWEST)
         return {name for execution in listed for name in _creator_names(execution)}
     if field == "abort_principal":
-        ended = equals("phase", Phase.ABORTED.value, Phase.ABORTING.value)
-        return {name for execution in _newest(connection, [*seen, ended], _NEWEST) for name in _ender_names(execution)}
+        cancelled = [equals("phase", Phase.ABORTED.value, Phase.ABORTING.value)]
+        given_up = [equals("phase", Phase.FAILED.value), equals("reason", CLUSTER_LOST)]
+        ended = [row for which in (cancelled, given_up) for row in _newest(connection, [*seen, *which], _NEWEST)]
+        return {name for execution in ended for name in _ender_names(execution)}
     if field == "reason":
         known = {reason for rule in CAUSE_RULES for reason in rule.reasons}
         return known | {execution.reason for execution in _newest(connection, seen, _NEWEST)}

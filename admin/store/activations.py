@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from admin.core.changes import Authorship
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, acting_proof
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.keys import KeyedQuery
 from admin.store.registration_tables import KEY, is_named, keys_of, launch_plan_activations, launch_plans
@@ -50,6 +50,7 @@ def _record(
         "created_at": now,
         "author": authorship.author,
         "claimed_by": authorship.claimed_by,
+        "proof": authorship.proof,
         "message": authorship.message,
     }
     versions = connection.execute(select(*(launch_plans.c[name] for name in (*KEY, "workflow"))).where(*conditions))
@@ -65,4 +66,7 @@ def last(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Iden
     rows = (
         connection.execute(select(launch_plan_activations).where(launch_plan_activations.c.id.in_(ids))) if ids else ()
     )
-    return {build(Identifier, row): build(Provenance, row, at=row.created_at) for row in rows}
+    return {
+        build(Identifier, row): build(Provenance, row, at=row.created_at, proof=acting_proof(row.author, row.proof))
+        for row in rows
+    }

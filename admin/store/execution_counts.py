@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Float, FromClause, Integer, Text, and_, case, cast, func, not_, select
+from sqlalchemy import Connection, Float, FromClause, Integer, ScalarSelect, Text, and_, case, cast, func, not_, select
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition
 from admin.core.resources import Amounts
 from admin.store import derived_fields
+from admin.store.bid_tables import bid_rounds
 from admin.store.derived_fields import Check
 from admin.store.execution_fields import is_backing_off, seconds_waited, stored_columns, value_of
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
@@ -27,7 +28,7 @@ class Group:
 
     values: tuple[str, ...]  #: of each field that they are counted by, "" for none
     count: int
-    not_before: datetime | None  #: when the first of those in back-off may start
+    not_before: datetime | None  #: when the first of those in back-off may start, or is decided by bids
     requested: Amounts  #: of all of them together, by each of `SUMMED`
     waits: Sequence[float] = ()  #: for how many seconds each has waited that could start now
     started: int = 0  #: how many have started
@@ -82,7 +83,10 @@ def count_page(
     values = [derived_by[name].key(examined) if name in derived_by else _text_of(examined, name) for name in by]
     value_names = [f"value_{index}" for index in range(len(by))]
     is_waiting = and_(examined.c.phase == Phase.QUEUED.value, not_(is_backing_off(examined, now)))
-    next_attempt = case((is_backing_off(examined, now), examined.c.not_before))
+    next_attempt = case(
+        (is_backing_off(examined, now), examined.c.not_before),
+        (examined.c.phase == Phase.QUEUED.value, _next_round(examined)),
+    )
     # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
     rows = (
         select(
@@ -140,6 +144,12 @@ def count_page(
             waits.setdefault(values_of(row), []).append(row.waited)
     merged = [replace(group, waits=sorted(waits.get(group.values, ()))) for group in _merged(groups)]
     return CountPage(groups=merged, last=walk.end(after, limits.counted))
+
+
+def _next_round(table: FromClause) -> ScalarSelect[datetime | None]:
+    """When clusters are asked about an execution again, or what they were asked is decided at the latest."""
+    due = case((bid_rounds.c.decided_at.is_(None), bid_rounds.c.deadline), else_=bid_rounds.c.ask_again_at)
+    return select(func.min(due)).where(bid_rounds.c.execution_id == table.c.id).scalar_subquery()
 
 
 def _text_of(table: FromClause, field: str) -> AnyColumn:

@@ -66,6 +66,7 @@ executions = Table(
     Column("abort_cause", Text),
     Column("abort_principal", Text),  # the claimed name, or the author where none was claimed
     Column("abort_author", Text),  # proven; NULL for nobody known
+    Column("abort_proof", Text),  # how the author was proven
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),

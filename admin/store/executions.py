@@ -104,6 +104,7 @@ class Execution(NamedTuple):
     abort_cause: str | None = None
     abort_principal: str | None = None
     abort_author: str | None = None  #: who ended it, proven
+    abort_proof: str | None = None  #: how that was proven
     started_at: datetime | None = None
     finished_at: datetime | None = None
     duration: float | None = None
@@ -180,6 +181,7 @@ class ListedExecution(NamedTuple):
     abort_cause: str | None
     abort_principal: str | None
     abort_author: str | None
+    abort_proof: str | None
     created_at: datetime
     updated_at: datetime
     started_at: datetime | None
@@ -210,7 +212,7 @@ class ListedExecution(NamedTuple):
 
 def _aborted_by(execution: Execution | ListedExecution) -> Actor | None:
     principal = execution.abort_principal
-    return Actor.of_stored(principal, execution.abort_author) if principal else None
+    return Actor.of_stored(principal, execution.abort_author, execution.abort_proof) if principal else None
 
 
 class WaitingExecution(NamedTuple):

@@ -33,6 +33,7 @@ class Registration:
     at: datetime
     author: str
     claimed_by: str | None
+    proof: str | None = None  #: how the author was proven
     message: str | None
     state: str | None = None  #: that a launch plan's version was given
     replaced_by: str | None = None  #: the version whose activation made this one inactive
@@ -78,7 +79,7 @@ def newest_versions(
 
 
 def _selected(table: Table) -> AnySelect:
-    names = [*KEY, "id", "created_at", "author", "claimed_by", "message"]
+    names = [*KEY, "id", "created_at", "author", "claimed_by", "proof", "message"]
     names += ["workflow"] if table is not workflows else []
     names += ["state", "replaced_by"] if table is launch_plan_activations else []
     return select(*(table.c[name] for name in names))

@@ -28,6 +28,7 @@ def _columns() -> list[TableColumn]:
         # Of what was registered before authors were recorded the author is unknown.
         Column("author", Text, nullable=False, server_default=UNKNOWN),
         Column("claimed_by", Text),
+        Column("proof", Text),  # how the author was proven
         Column("message", Text),
     ]
 
@@ -60,6 +61,7 @@ launch_plan_activations = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("author", Text, nullable=False),
     Column("claimed_by", Text),
+    Column("proof", Text),  # how the author was proven
     Column("message", Text),
     Index("ix_launch_plan_activations_version", *KEY, "id"),
     Index("ix_launch_plan_activations_created_at", "created_at", "id"),

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Table, func, select, update
 
 from admin.core.json_text import JsonObject
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, acting_proof
 from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
 from admin.store.database import insert_new
@@ -46,6 +46,7 @@ class Registered:
     created_at: datetime
     author: str  #: `unknown` for what was registered before authors were recorded
     claimed_by: str | None = None  #: unverified
+    proof: str | None = None  #: how the author was proven
     message: str | None = None
     workflow: str = ""  #: the name of a launch plan's workflow
     state: str = ""  #: of a launch plan
@@ -57,7 +58,13 @@ class Registered:
     @property
     def registered_by(self) -> Provenance:
         """Who registered it, when and why."""
-        return Provenance(author=self.author, claimed_by=self.claimed_by, at=self.created_at, message=self.message)
+        return Provenance(
+            author=self.author,
+            claimed_by=self.claimed_by,
+            at=self.created_at,
+            message=self.message,
+            proof=acting_proof(self.author, self.proof),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +81,7 @@ class RegisteredFilter:
 
 def add(connection: Connection, table: Table, new: Registered) -> bool:
     """Store a version unless it exists; returns whether it was new."""
-    names = ("spec", "digest", "created_at", "author", "claimed_by", "message")
+    names = ("spec", "digest", "created_at", "author", "claimed_by", "proof", "message")
     values = {**vars(new.id), **{name: getattr(new, name) for name in names}}
     if table is launch_plans:
         values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}

@@ -130,7 +130,9 @@ class Printer:
     def _write_sentence(self, text: str, stream: IO[str], indent: str = "", colour: str | None = None) -> None:
         shown = printable_lines(self.in_words(text))
         is_data = stream is sys.stdout and not self.is_table
-        lines = [shown] if is_data else _folded(shown, stream, indent, self.width if self.is_table else None)
+        # Without a terminal only what is told of one thing is folded; a note or warning beside it is one line.
+        width = self.width if self.is_table and stream is sys.stdout else None
+        lines = [shown] if is_data else _folded(shown, stream, indent, width)
         print(*(paint(line, colour, stream) if colour else line for line in lines), sep="\n", file=stream)
 
     def text(self, text: str) -> None:
@@ -240,10 +242,9 @@ class Printer:
             table = plain_table(header, cells)
         elif _has_room(columns, cells, width):
             table = folded_table(header, cells, width)
-        elif header is None:
-            table = plain_table(header, cells)
         else:
-            table = stacked_table(header, cells, width)
+            table = stacked_table(list(columns), cells, width)
+            table = table if header else table.partition("\n")[2]
         if header and has_colour(sys.stdout):
             from ctl.cli.state_colours import paint_states
 

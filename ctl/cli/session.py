@@ -46,6 +46,10 @@ class Session:
         output = parse_format(self.typed.get("output") or str(self.settings.output.value))
         return Printer(format=output, is_quiet=self.is_quiet, has_headers=self.has_headers, is_partial=self._is_partial)
 
+    def fold(self) -> None:
+        """Have all that is printed from now on fit 100 columns, as answers about one thing do."""
+        self.printer = self.printer.folded()
+
     def _is_partial(self) -> bool:
         return self._client is not None and self._client.is_partial
 

@@ -88,6 +88,7 @@ _OTHERS = {
     ],
 )
 def compare(session: Session, kind: str | None, **flags: Any) -> None:
+    session.fold()
     if kind in {"cluster", "clusters"}:
         _show_clusters(session, flags)
         return

@@ -98,6 +98,7 @@ which revision set it: where somebody holds or wants tokens, or at the scope tha
     ],
 )
 def explain(session: Session, kind: str | None, **flags: Any) -> None:
+    session.fold()
     if flags["everything"] and not flags["reach"]:
         raise InvalidInput("--all goes with --reach: leave it out.")
     for key, flag in (("decision", "--decision"), ("why_not", "--whyNot")):

@@ -157,6 +157,7 @@ def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> Non
 
     Where a dry run is all that was asked for, it also says that none would be affected.
     """
+    session.fold()
     if is_dry_run:
         show_changed_below(session, answer)
     show_routes(session, answer)

@@ -21,6 +21,8 @@ from ctl.commands.access.use_grants import COLUMNS as USE_GRANT_COLUMNS
 #: Rows of the tables, unless they are wide.
 SHOWN = 20
 _TOKEN_POOL = "token-pool"
+#: Nouns that executions are selected by.
+_SELECTED = ("pool", "label", "cluster")
 _NOUNS = ("pool", "label", "cluster", "queue", "queue-tag", _TOKEN_POOL)
 
 _HELP = """Show where a pool, label, cluster, queue, queue tag, token pool, kind or value is used.
@@ -59,6 +61,7 @@ status is 3 for a name that there is not and was not, and that nothing uses.
     ],
 )
 def where_used(session: Session, noun: str, name: str | None, *, reach: bool, everything: bool) -> None:
+    session.fold()
     query = _query(session, noun, name)
     answer = session.client.uses(query, reach=reach, everything=everything)
     printer = session.printer
@@ -105,7 +108,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         )
     _show_use_grants(session, answer)
     _show_token_requests(session, answer)
-    _show_executions(session, answer["executions"])
+    _show_executions(session, noun, answer)
     if answer.get("token"):
         printer.note("There is more: --all goes on to the end.")
 
@@ -237,7 +240,8 @@ def _without_tokens(request: Document) -> str:
     return "" if request["level"] == "platform" else _without(request)
 
 
-def _show_executions(session: Session, affected: Document) -> None:
+def _show_executions(session: Session, noun: str, answer: Document) -> None:
+    affected = answer["executions"]
     phases = ", ".join(f"{number} {phase}" for phase, number in sorted(affected["phases"].items()))
     newest = "" if affected["complete"] else " among the newest 1000"
     number = affected.get("waiting_for_it")  # of a cluster; an older admin does not say
@@ -246,6 +250,12 @@ def _show_executions(session: Session, affected: Document) -> None:
     if affected["executions"]:
         columns: dict[str, Any] = {"EXECUTION": _execution, "PHASE": "phase"}
         _table(session, affected["executions"], columns | ({"WHERE": _where} if number is not None else {}))
+    unlisted = sum(affected["phases"].values()) - len(affected["executions"])
+    if unlisted > 0:
+        at_least = "" if affected["complete"] else "at least "
+        chosen = f"--{noun} {answer['name']} --phase {','.join(sorted(affected['phases']))}"
+        lists_all = f": `rainbowctl get execution -A {chosen}` lists all." if noun in _SELECTED else "."
+        session.printer.note(f"Beyond the newest {len(affected['executions'])}, {at_least}{unlisted} more{lists_all}")
 
 
 def _execution(execution: Document) -> str:

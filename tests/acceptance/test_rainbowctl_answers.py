@@ -81,9 +81,10 @@ def test_the_reach_of_a_pool_says_where_placement_goes_by_a_label(shell: Shell) 
     query = f"project={project}&domain=staging&resource_type=CLUSTER_ASSIGNMENT&limit=1000"
     assert shell.rest("GET", f"effective_attributes/reach?{query}") == answer
     [consequence] = [entry["consequence"] for entry in answer["scopes"] if "consequence" in entry]
-    first, _blank, header, *rows = shell.ok(command).splitlines()
-    assert ": of 2 scopes below 2 follow it, 0 say otherwise, 0 say the same again, 0 follow another row, " in first
-    assert ", 1 of 2 with its value goes by another pool or label; " in first
+    opening = " ".join(shell.ok(command).partition("\n\n")[0].split())
+    assert ": of 2 scopes below 2 follow it, 0 say otherwise, 0 say the same again, 0 follow another row, " in opening
+    assert ", 1 of 2 with its value goes by another pool or label; " in opening
+    _first, _blank, header, *rows = shell.ok(f"{command} -o wide").splitlines()
     assert cells(header) == ["LEVEL", "SCOPE", "RELATION", "PLACEMENT GOES BY"]
     by_workflow = {line[1].split()[-1]: line[2:] for line in map(cells, rows)}
     assert by_workflow["follow"] == ["follows it", "-"]
@@ -269,7 +270,8 @@ def test_a_launch_plan_that_names_a_pool_says_who_registered_it(shell: Shell) ->
     assert json.loads(shell.ok("rainbowctl where-used pool planned -o json"))["uses"] == [use]
     place = f"definition of project {project}, domain staging, workflow fit, launch plan nightly"
     by, age = r"registered by anonymous \(says ana\), ", r"[0-9]+ s ago, 'faster'\)"
-    assert re.search(rf"{place} \(version v1, {by}{age}", shell.ok("rainbowctl where-used pool planned"))
+    text = " ".join(shell.ok("rainbowctl where-used pool planned").split())
+    assert re.search(rf"{place} \(version v1, {by}{age}", text)
     wide = shell.ok("rainbowctl where-used pool planned -o wide")
     assert re.search(rf"\(version v1, {by}{to_second(use['registered_by']['at'])}, 'faster'\)", wide)
     shell.ok(f"rainbowctl create execution planned -p {project} -d staging --launchplan nightly -q")
@@ -290,7 +292,7 @@ def test_what_applies_is_said_in_one_sentence_with_who_set_it(shell: Shell) -> N
         f"execution-cluster-label at project {project}, domain staging is value=near, set by project {project} "
         f"({set_by(answer, origin)}); as of revision {answer['revision']}."
     )
-    first, _blank, title, *_ = shell.ok(f"rainbowctl explain -p {project} -d staging").splitlines()
+    first, _blank, title, *_ = shell.ok(f"rainbowctl explain -p {project} -d staging -o wide").splitlines()
     assert f"a value at project {project}, domain staging: " in first
     assert title.endswith(f" at project {project}, domain staging")
     assumed = f"kind: execution-cluster-label\nproject: {project}\ndomain: staging\nvalue: far\n"
@@ -477,6 +479,6 @@ def test_the_nearest_row_is_shown_where_only_the_configuration_has_a_value(shell
     shell.put(f"project_domain_attributes/{project}/staging", task_resource_attributes={"limits": {"cpu": "3"}})
     query = f"project={project}&domain=development&resource_type=0&provenance=true&nearest=true"
     [nearest] = shell.rest("GET", f"effective_attributes?{query}")["nearest"].values()
-    *_trail, row, advice = shell.ok(f"rainbowctl explain 0 -p {project} -d development").splitlines()
+    *_trail, row, advice = shell.ok(f"rainbowctl explain 0 -p {project} -d development -o wide").splitlines()
     assert row.startswith(f"Nearest: limits.cpu=3 at project {project}, domain staging (revision {nearest['version']},")
     assert advice == f"To set the same at project {project}, domain development: {nearest['command']}"

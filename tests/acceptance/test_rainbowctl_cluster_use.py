@@ -26,7 +26,8 @@ def test_a_cluster_group_is_created_changed_shown_and_deleted(shell: Shell) -> N
     )
     done = shell.run("rainbowctl update cluster-group racks --addCluster a --removeCluster b")
     assert done.status == 0, done.err
-    assert cells(shell.ok("rainbowctl get cluster-groups")) == [["NAME", "CLUSTERS"], ["racks", "a"]]
+    rows = cells(shell.ok("rainbowctl get cluster-groups"))
+    assert [row[:-1] for row in rows] == [["NAME", "CLUSTERS"], ["racks", "a"]]
     shown = json.loads(shell.ok("rainbowctl get cluster-group racks -o json"))
     assert shown == shell.rest("GET", "cluster_groups/racks")
     shell.ok("rainbowctl create use-grant --clusterGroup racks --user ada")
@@ -43,7 +44,7 @@ def test_a_use_grant_is_given_shown_and_taken(shell: Shell) -> None:
     assert "use grants have no effect" in done.err
     assert "exists already" in shell.refused(5, create)
     shell.ok("rainbowctl create use-grant --cluster east -p flytesnacks")
-    assert cells(shell.ok("rainbowctl get use-grants")) == [
+    assert [row[:-1] for row in cells(shell.ok("rainbowctl get use-grants"))] == [
         ["MAY USE", "WHO"],
         ["cluster east", "project flytesnacks"],
         ["pool gpu", "group ml"],

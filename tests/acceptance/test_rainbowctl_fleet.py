@@ -47,11 +47,11 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     assert "exists already" in new_shell.refused(5, create)
     assert new_shell.rest("GET", "revisions/1")["message"] == "gpus for all"
 
-    assert cells(new_shell.ok("rainbowctl get pools")) == [
+    assert [row[:-1] for row in cells(new_shell.ok("rainbowctl get pools"))] == [
         ["NAME", "STRATEGY", "MEMBERS", "ABLE", "FREE", "SOURCE"],
         ["gpu", "spill", "east:6, west:1", "0 of 2", "-", "managed"],
     ]
-    assert cells(new_shell.ok("rainbowctl get pool gpu -o wide"))[1][7:9] == ["east, west", "1"]
+    assert cells(new_shell.ok("rainbowctl get pool gpu -o wide"))[-1][7:9] == ["east, west", "1"]
     assert new_shell.ok("rainbowctl get pool -o name") == "pool/gpu\n"
     assert json.loads(new_shell.ok("rainbowctl get pool gpu -o json")) == new_shell.rest("GET", "pools/gpu")
     assert yaml.safe_load(new_shell.ok("rainbowctl get pool -o yaml")) == new_shell.rest("GET", "pools")["pools"]
@@ -98,7 +98,8 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
 def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
     shell.file("cheap.yaml", "kind: label\nname: cheap\nmembers:\n- {id: local, weight: 1}\n- {id: spot, weight: 99}\n")
     shell.ok("rainbowctl create label --file cheap.yaml")
-    assert ["cheap", "local:1, spot:99", "0 of 2", "-", "managed"] in cells(shell.ok("rainbowctl get labels"))
+    rows = cells(shell.ok("rainbowctl get labels"))
+    assert ["cheap", "local:1, spot:99", "0 of 2", "-", "managed"] in [row[:-1] for row in rows]
     done = shell.run("rainbowctl update label --file cheap.yaml")
     assert "No changes: label cheap is already as requested.\n" in done.err
     # What a file leaves out stays.
@@ -201,7 +202,7 @@ def test_a_pool_that_asks_is_created_shown_and_changed(shell: Shell) -> None:
     fields = {"ask_deadline": "5s", "choose_by": "mix", "cost_weight": 2.5, "rebalance": "better-by 5m"}
     pool = shell.rest("GET", "pools/asks")
     assert {name: pool.get(name) for name in fields} == fields
-    assert cells(shell.ok("rainbowctl get pool asks -o wide"))[1][-3:-1] == ["mix", "better-by 5m"]
+    assert cells(shell.ok("rainbowctl get pool asks -o wide"))[-1][-3:-1] == ["mix", "better-by 5m"]
     documents = yaml.safe_load_all(shell.ok("rainbowctl export pool"))
     [exported] = [document for document in documents if document and document.get("name") == "asks"]
     assert {name: exported.get(name) for name in fields} == fields
@@ -222,13 +223,37 @@ def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:
     assert chosen == "cluster/one\n"
     pool = shell.rest("GET", "pools/pair")
     assert pool["summary"].startswith("Pool 'pair' (weighted): no member takes work now")
-    assert shell.run("rainbowctl get pool pair").err == f"{pool['summary']}\n"
+    shown = shell.run("rainbowctl get pool pair")
+    assert (" ".join(shown.out.split()).startswith(pool["summary"]), shown.err) == (True, "")
     assert "No pool is called 'pears'" in shell.refused(3, "rainbowctl get cluster --pool pears")
     assert "leave out one of the two" in shell.refused(2, "rainbowctl get cluster one --pool pair")
     message = shell.refused(3, "rainbowctl update cluster one --cost 1")
     assert "`rainbowctl create cluster one` does" in message
     shell.ok("rainbowctl create cluster one --disabled")
     assert shell.rest("GET", "clusters/one")["enabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("create", "get", "path"),
+    [
+        ("pool named --member one --strategy spill", "pool named", "pools/named"),
+        ("label named --member one", "label named", "labels/named"),
+        ("group named --user ada", "group named", "groups/named"),
+        ("project --id named", "project named", "projects/named?provenance=true"),
+        ("grant viewer --user named", "grant viewer:user:named", "grants/viewer:user:named"),
+        ("use-grant --pool gpu --user named", "use-grant pool:gpu:user:named", "use_grants/pool:gpu:user:named"),
+    ],
+)
+def test_one_of_a_name_and_lists_say_who_defined_it(new_shell: Shell, create: str, get: str, path: str) -> None:
+    new_shell.ok(f"rainbowctl create {create} -m 'for the tests'", LOGNAME="ana")
+    definition = new_shell.rest("GET", path)["provenance"]["definition"]
+    assert (definition["claimed_by"], definition["message"]) == ("ana", "for the tests")
+    by = rf"revision {definition['revision']}, anonymous \(says ana\), {AGE}, 'for the tests'"
+    shown = new_shell.ok(f"rainbowctl get {get}")
+    assert re.search(by, " ".join(shown.split()))
+    assert max(map(len, shown.splitlines())) <= 100
+    assert re.search(rf"{by}$", new_shell.ok(f"rainbowctl get {get.partition(' ')[0]}"), re.MULTILINE)
+    assert json.loads(new_shell.ok(f"rainbowctl get {get} -o json"))["provenance"]["definition"] == definition
 
 
 def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:

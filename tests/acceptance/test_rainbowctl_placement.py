@@ -139,7 +139,7 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     answer = json.loads(shell.ok(f"{compare} -o json"))
     path = f"executions/{project}/development/one/comparison"
     assert shell.rest("GET", f"{path}?other_name=two") == answer
-    head, facts, same, summary, table = shell.ok(compare).split("\n\n")
+    head, facts, same, summary, table = shell.ok(f"{compare} -o wide").split("\n\n")
     opening, first, second = head.splitlines()
     assert opening == answer["message"]
     assert opening.startswith("'one' is QUEUED; 'two' is QUEUED. They differ in placement (rung, source, ")
@@ -157,7 +157,7 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     assert summary.startswith(
         f"Settings: 1 field differs, {answer['equal']} equal: first is execution {project}/development/one"
     )
-    chosen = r"decision 1, \d+ s ago: Cluster '(north|east)' was chosen[^.]*\."
+    chosen = r"decision 1, 20[0-9Z: -]+: Cluster '(north|east)' was chosen[^.]*\."
     rule = rf"Label 'arctic' at project-domain {project}/development decides\."
     set_by = rf"Set by project {project}, domain development \(revision \d+, anonymous[^.]*\)\."
     assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule} {set_by}", first)

@@ -249,9 +249,9 @@ def test_a_delete_shows_what_goes_and_what_is_absent_is_fine(shell: Shell) -> No
         done = shell.run(f"{delete} --dryRun")
         shown = (
             f"{diff}New executions at project-domain gone/staging would go to any enabled cluster ('local'), for no "
-            "pool or label is left that decides.\n"
+            "pool\nor label is left that decides.\n"
             "With this, new executions wait at 1 scope:\n"
-            "project gone, domain staging: By the fleet executions wait at 'local': no agent of it has ever been "
+            "project gone, domain staging: By the fleet executions wait at 'local': no agent of it has ever been\n"
             "seen.\n"
             "Executions: no execution would move or be ended.\n"
         )

@@ -83,8 +83,9 @@ def test_where_a_token_pool_is_used(shell: Shell) -> None:
     assert "token-pool hive is set 1 time;" in text
     assert "1 launch plan and 1 workflow ask for it; without it executions would be refused of 2;" in text
     assert "pools.hive=1" in text
-    assert "(version v2) 1 workflow version v1 refused" in text
-    assert "(version v1) 1 its definition refused" in text
+    wide = " ".join(shell.ok("rainbowctl where-used token-pool hive -o wide").split())
+    assert "(version v2) 1 workflow version v1 refused" in wide
+    assert "(version v1) 1 its definition refused" in wide
     assert "Executions that have not ended: 1 QUEUED." in text
     assert json.loads(shell.ok("rainbowctl where-used token-pool hive -o json")) == shell.rest(
         "GET", "uses?token_pool=hive"

@@ -135,7 +135,7 @@ def test_a_dry_run_shows_the_same_asks_nothing_and_writes_nothing(shell: Shell) 
         assert (done.status, done.err) == (0, "Dry run: nothing was written.\n")
         assert done.out.endswith(
             "--- not set\n+++ after this update\n@@ -0,0 +1 @@\n+value: mycluster\n"
-            "Effective values change at 3 scopes below: project tried, domain development; project tried, domain "
+            "Effective values change at 3 scopes below: project tried, domain development; project tried, domain\n"
             "production; project tried, domain staging.\nExecutions: no execution would move or be ended.\n"
         )
     answer = json.loads(shell.ok(f"{UPDATE} -p tried --value mycluster --dryRun -o json"))

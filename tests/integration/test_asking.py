@@ -114,9 +114,11 @@ def test_a_pool_has_a_deadline_of_its_own(asker: MakeAsker) -> None:
 def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_again(asker: MakeAsker) -> None:
     test = asker("a", "b")
     test.create("e")
+    assert test.next_attempt() > test.clock()
     test.bid("a", "not-now", reason="all nodes are taken")
     test.bid("b", "never", reason="no such partition")
     assert test.place("e") == (None, "QUEUED", "ASKING")
+    assert test.next_attempt() == test.clock() + timedelta(seconds=1)
     message = test.execution("e")["closure"]["reason"]["message"]
     assert f"'{test.full('a')}' said not now (all nodes are taken)" in message
     test.pass_time(0.9)

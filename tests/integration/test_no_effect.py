@@ -30,6 +30,7 @@ from tests.support.placing import (
 from tests.support.statements import statements
 
 LABEL = "execution_cluster_label"
+POOL = "cluster_assignment"
 
 
 def reasons(api: FlaskClient, query: str = "") -> Any:
@@ -161,6 +162,33 @@ def test_a_project_and_a_domain_are_overridden_everywhere_or_somewhere(api: Flas
     new_project(api, "newcomer")
     assert overridden() == ["project"]
     ok(api.put(f"{API}/projects/newcomer", json={"state": "ARCHIVED"}))
+    assert overridden() == ["domain", "project"]
+
+
+@pytest.mark.parametrize(
+    ("broad", "narrow"),
+    [((LABEL, "value"), (POOL, "cluster_pool_name")), ((POOL, "cluster_pool_name"), (LABEL, "value"))],
+)
+def test_a_label_is_overridden_by_more_specific_pools_and_a_pool_by_labels(
+    api: FlaskClient, broad: tuple[str, str], narrow: tuple[str, str]
+) -> None:
+    def put(level: str, row: tuple[str, str], name: str | None, **scope: str) -> None:
+        put_attribute(api, level, row[0], {row[1]: name}, **scope)
+
+    def overridden() -> list[str]:
+        warnings = reasons(api)["warnings"]
+        return sorted(entry["level"] for entry in warnings if entry["code"] == "overridden")
+
+    put("project", broad, "broad")
+    put("domain", broad, "broad")
+    for domain in ("development", "staging"):
+        put("project-domain", narrow, "narrow", domain=domain)
+    put("project-domain", narrow, None, domain="production")
+    assert overridden() == [], "one that is unset cancels rows of its own kind alone"
+    put("project-domain", narrow, "narrow", domain="production")
+    assert overridden() == ["project"]
+    for project in get(api, "projects")["projects"]:
+        put("project-domain", narrow, "narrow", project=project["id"])
     assert overridden() == ["domain", "project"]
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import select
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
 from admin.store.decisions import decisions, trails
+from admin.store.execution_lists import ListLimits
 from tests.support.agents import Clock
 from tests.support.placing import (
     API,
@@ -325,6 +328,34 @@ def test_a_simulation_compares_todays_answers_with_the_proposed_ones(api: FlaskC
         assert (fleet["moved"], fleet["by_cluster"]["z"]) == (3, {"before": 0, "after": 3})
         refused(api.post(f"{API}/simulations", json={**body, "since": "soon"}), 400, "invalid_request", "since")
         refused(api.post(f"{API}/simulations", json={"since": "1h"}), 400, "invalid_request", "changes")
+
+
+@pytest.mark.parametrize("limits", [{"simulated": 2}, {"drawn": 1}])
+def test_a_simulation_compares_a_limited_number_and_tells_how_to_go_on(
+    api: FlaskClient, app: Flask, context: Context, limits: dict[str, int]
+) -> None:
+    put_pool(api, "gpu", ["a", "c"])
+    put_pool(api, "base", ["b", "c"])
+    put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    for number in range(5):
+        created(api, f"e{number}")
+    row = {"resource_type": "CLUSTER_ASSIGNMENT", "project": PROJECT, "payload": {"cluster_pool_name": "base"}}
+    body: dict[str, Any] = {"changes": [row], "since": "24h"}
+    whole = ok(api.post(f"{API}/simulations", json=body))
+    assert (whole["compared"], whole["complete"], "token" in whole) == (5, True, False)
+    app.extensions["rainbow"] = replace(context, list_limits=ListLimits(**limits))
+    with nothing_stored(context):
+        pages = [ok(api.post(f"{API}/simulations", json=body))]
+        while "token" in pages[-1]:
+            assert "the others are compared with the token" in pages[-1]["not_counted"]
+            pages.append(ok(api.post(f"{API}/simulations", json={**body, "token": pages[-1]["token"]})))
+    assert [page["compared"] for page in pages] == ([2, 2, 1] if "simulated" in limits else [1] * 5)
+    assert [page["complete"] for page in pages] == [*[False] * (len(pages) - 1), True]
+    assert [move for page in pages for move in page["executions"]] == whole["executions"]
+    for name, sides in whole["by_cluster"].items():
+        for side, number in sides.items():
+            assert sum(page["by_cluster"].get(name, {}).get(side, 0) for page in pages) == number
+    refused(api.post(f"{API}/simulations", json={**body, "token": "x"}), 400, "invalid_request", "token")
 
 
 # Strategies

@@ -14,10 +14,11 @@ from admin.core.settings.scopes import Scope
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from admin.services.redecisions import redecide as redecide_all
+from admin.services.requested_redecisions import redecide as redecide_all
 from admin.store import cluster_events, executions
 from admin.store.cluster_events import ClusterEventFilter
 from admin.store.creations import Creation, CreationOutcome
+from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId
 from admin.store.group_commit import GroupCommit
 from tests.support.apps import context_of
@@ -388,6 +389,45 @@ def test_a_dry_run_of_redecide_counts_what_the_executions_before_would_take(api:
     assert moves("") == expected
 
 
+def test_a_dry_run_of_redecide_looks_at_a_limited_number_and_says_of_how_many_not(
+    api: FlaskClient, app: Flask, context: Context
+) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    for number in range(5):
+        created(api, f"e{number}", **pool("gpu"))
+    for number in range(5):
+        created(api, f"f{number}")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    for limits, examined in ((ListLimits(decided=7), 7), (ListLimits(drawn=3), 3), (ListLimits(), 10)):
+        app.extensions["rainbow"] = replace(context, list_limits=limits)
+        with nothing_stored(context):
+            dry = redecide(api, "?dry_run=true")
+        assert (dry["matched"], dry.get("not_examined", 0), dry["complete"]) == (
+            examined,
+            10 - examined,
+            examined == 10,
+        )
+
+
+def test_redecide_goes_on_after_those_of_a_request_with_a_limit(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    for number in range(5):
+        created(api, f"e{number}")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    body: dict[str, Any] = {"selector": {"project": PROJECT, "cluster": "a"}, "limit": 2}
+    pages = [ok(api.post(f"{API}/executions/redecide", json=body))]
+    while "token" in pages[-1]:
+        pages.append(ok(api.post(f"{API}/executions/redecide", json={**body, "token": pages[-1]["token"]})))
+    assert [page["moved"] for page in pages] == [2, 2, 1]
+    assert {state(api, f"e{number}")[0] for number in range(5)} == {"b"}
+    for wrong in ({"limit": 0}, {"limit": 1001}, {"token": "x"}):
+        field = next(iter(wrong))
+        refused(api.post(f"{API}/executions/redecide", json={**body, **wrong}), 400, "invalid_request", field)
+
+
 def test_a_redecide_that_fails_midway_names_in_its_event_what_it_has_decided(
     api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,7 +447,7 @@ def test_a_redecide_that_fails_midway_names_in_its_event_what_it_has_decided(
 
     monkeypatch.setattr(executions, "get", fail_at_the_third)
     with pytest.raises(RuntimeError):
-        redecide_all(context, [], scope=Scope(project=PROJECT), dry_run=False)
+        redecide_all(context, [], scope=Scope(project=PROJECT))
     with context.database.reading() as connection:
         [event] = cluster_events.events(connection, ClusterEventFilter(types=["REDECIDED"]), None, 10)
     for key in keys[:2]:

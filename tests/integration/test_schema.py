@@ -810,3 +810,46 @@ def test_sessions_are_forgotten_by_an_admin_that_has_none_and_nothing_else_is(en
     migrate(engine)
     with engine.connect() as connection:
         assert sessions.get(connection, "hash") is None
+
+
+def test_ends_and_registrations_of_before_have_the_proofs_that_events_kept(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    table, events = execution_tables.executions, execution_tables.execution_events
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
+    names = ("abort_cause", "abort_principal", "abort_author")
+    stored = {
+        "cancelled": ("ABORTED", "TERMINATED", ("enough", "bea", "bea"), ("ABORTING", "bea", "bea", "token of ada")),
+        "by-nobody": ("ABORTED", "TERMINATED", ("enough", "ann", None), ("ABORTED", "ann", None, None)),
+        "given-up": ("FAILED", "CLUSTER_LOST", (None,) * 3, ("GIVEN_UP", "otto", "otto", "token")),
+        "lost": ("FAILED", "CLUSTER_LOST", (None,) * 3, ("FAILED", None, None, None)),
+    }
+    registered: dict[str, Any] = {"project": "p", "domain": "d", "name": "n", "version": "v", "spec": {}, "digest": ""}
+    migrate(engine, "0046")
+    with engine.begin() as connection:
+        for number, (name, (phase, reason, aborted, event)) in enumerate(stored.items(), 1):
+            row = {**values, "id": number, "name": name, "phase": phase, "reason": reason}
+            connection.execute(insert(table).values({**row, **dict(zip(names, aborted, strict=True))}))
+            about = dict(zip(("type", "by", "proven_author", "proof"), event, strict=True))
+            happened = {"execution_id": number, "number": 2, "at": now, "phase": phase, "message": f"{name} it"}
+            connection.execute(insert(events).values({**happened, **about}))
+        connection.execute(
+            insert(registration_tables.workflows).values({**registered, "created_at": now, "author": "ada"})
+        )
+    for _ in range(2):
+        migrate(engine)
+        with engine.connect() as connection:
+            rows = connection.execute(select(table).order_by(table.c.id)).all()
+            [workflow] = connection.execute(select(registration_tables.workflows)).all()
+        assert [(row.name, *(getattr(row, name) for name in (*names, "abort_proof"))) for row in rows] == [
+            ("cancelled", "enough", "bea", "bea", "token of ada"),
+            ("by-nobody", "enough", "ann", None, None),
+            ("given-up", "given-up it", "otto", "otto", "token"),
+            ("lost", None, None, None, None),
+        ]
+        assert (workflow.author, workflow.proof) == ("ada", None)
+        migrate(engine, "0046")
+        with engine.connect() as connection:
+            ended_by = connection.exec_driver_sql("SELECT abort_principal FROM executions ORDER BY id").scalars().all()
+        assert ended_by == ["bea", "ann", None, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 from flask import Flask
@@ -314,6 +314,27 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     assert sorted(names(answer["lost"])) == ["aborted", "runs"]  # its agent is told to end the jobs
 
 
+def test_what_somebody_gave_up_is_found_under_their_name(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "given", "lost")
+    agent.start(2)
+    pass_time(context, clock, LOST + 1)
+    actor = f"otto-{agent.project}"
+    ok(end(agent, "given", give_up=True, cause="the rack burnt down", claimed_by=actor))
+    pass_time(context, clock, GIVE_UP)
+    assert phase(agent, "lost") == phase(agent, "given") == ("FAILED", "CLUSTER_LOST")
+    by = {"principal": actor, "author": "anonymous", "claimed_by": actor}
+    assert shown(agent, "given")["closure"]["abort_metadata"] == {"cause": "Given up: the rack burnt down", **by}
+    assert "abort_metadata" not in shown(agent, "lost")["closure"]
+    for name in (actor, quote(f"anonymous (says {actor})")):
+        [entry] = get(agent.client, f"timeline?actor={name}&executions=true")["entries"]
+        assert (entry["execution"]["name"], entry["type"], entry["cause"]) == ("given", "FAILED", "CLUSTER_LOST")
+        assert (entry["author"], entry["claimed_by"]) == ("anonymous", actor)
+        [listed] = get(agent.client, f"executions?abort_principal={name}")["executions"]
+        assert listed["id"]["name"] == "given"
+    [unknown] = get(agent.client, f"timeline?actor={actor}x&executions=true")["unknown_names"]
+    assert actor in unknown["closest"]
+
+
 @pytest.mark.parametrize("is_lost_first", [True, False])
 @pytest.mark.parametrize("is_given_up", [True, False])
 def test_what_was_lost_before_its_cluster_was_drained_ends_for_the_loss(
@@ -337,7 +358,8 @@ def test_what_was_lost_before_its_cluster_was_drained_ends_for_the_loss(
     message = closure["reason"]["message"]
     assert "Its cluster was drained (event " in message, "it is told in both cases"
     assert "Nobody has confirmed that its job has ended." in message
-    assert ("abort_metadata" in closure) is not is_lost_first
+    ended_by = "bob" if is_lost_first and is_given_up else None if is_lost_first else "ana"
+    assert closure.get("abort_metadata", {}).get("claimed_by") == ended_by
     [attempt] = explanation(agent.client, "runs", project=agent.project)["attempts"]
     assert (attempt["reason"]["code"], attempt["cause"]) == (reason, cause)
     listed = get(agent.client, f"executions/{agent.project}/{DOMAIN}?filters=eq(cause,{cause})")

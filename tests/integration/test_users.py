@@ -622,6 +622,29 @@ def test_an_execution_and_its_end_have_both_names(app: Flask, ada: Person) -> No
     ok(ada.call("DELETE", f"executions/{PROJECT}/{DOMAIN}/mine", {"cause": "enough"}, **as_bea))
     events = ada.get(f"executions/{PROJECT}/{DOMAIN}/mine/events")["events"]
     assert {(event["author"], event["proof"]) for event in events if event.get("author")} == {("bea", "token of ada")}
+    abort = ada.get(f"executions/{PROJECT}/{DOMAIN}/mine")["closure"]["abort_metadata"]
+    assert (abort["author"], abort["proof"]) == ("bea", "token of ada")
+    for condition in ("executions", "creations"):
+        [entry] = ada.get(f"timeline?{condition}=true&project={PROJECT}")["entries"]
+        assert (entry["author"], entry["proof"]) == ("bea", "token of ada")
+    explained = ada.get(f"executions/{PROJECT}/{DOMAIN}/mine/explanation")
+    assert explained["status"]["message"].startswith("ABORTED 0 s ago, by bea (by ada): enough")
+
+
+def test_registrations_and_activations_have_both_names(app: Flask, ada: Person) -> None:
+    made_user(app, "bea")
+    as_bea = {"Rainbow-As": "bea"}
+    id = {"project": PROJECT, "domain": DOMAIN, "name": "train", "version": "v1"}
+    ok(ada.call("POST", "workflows", {"id": id, "spec": {"job": JOB}}, **as_bea))
+    ok(ada.call("POST", "launch_plans", {"id": id, "spec": {"workflow_id": id}}, **as_bea))
+    path = f"launch_plans/{PROJECT}/{DOMAIN}/train/v1"
+    ok(ada.call("PUT", path, {"state": "ACTIVE"}, **as_bea))
+    for registered in (ada.get(f"workflows/{PROJECT}/{DOMAIN}/train/v1"), ada.get(path)):
+        assert (registered["author"], registered["proof"]) == ("bea", "token of ada")
+    set_by = ada.get(path)["state_set_by"]
+    assert (set_by["author"], set_by["proof"]) == ("bea", "token of ada")
+    entries = ada.get("timeline?source=registration")["entries"]
+    assert [(entry["author"], entry["proof"]) for entry in entries] == [("bea", "token of ada")] * 3
 
 
 def test_acting_as_somebody_is_refused_by_name(app: Flask) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from admin.services import uses
 from admin.testing import running_admin
 from ctl.main import run
 from tests.support.ages import without_ages
@@ -273,7 +276,7 @@ def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
         ):
             shown = rainbowctl(f"where-used workflow-execution-config {name}")
             assert f"workflow-execution-config {name} is set 1 time;" in shown
-            assert f"  {field}\n" in shown
+            assert f" {field}\n" in shown
         answer = json.loads(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug -o json"))
         assert [use["fields"] for use in answer["uses"]] == [{"envs.values.LOG_LEVEL": {"value": "debug"}}]
         shown = " ".join(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVL=1").split())
@@ -385,3 +388,32 @@ def test_what_the_caller_may_not_see_is_said_to_be_left_out(
         assert rainbowctl("get warnings") == "No warnings that you may see."
         shown = rainbowctl("where-used execution-queue-attribute")
         assert "or unfinished execution that you may see, as of revision" in shown
+
+
+def test_executions_that_are_not_listed_are_counted_and_the_command_lists_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert run(shlex.split(line)) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out, printed.err
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(uses, "NAMED", 25)
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        rainbowctl("create pool gpu --member oak")
+        rainbowctl("update cluster-pool-attribute -p flytesnacks --clusterPoolName gpu")
+        for number in range(30):
+            rainbowctl(f"create execution e{number} -p flytesnacks -d development -- true")
+        shown, notes = rainbowctl("where-used pool gpu")
+        assert "Executions that have not ended: 30 QUEUED." in shown
+        assert len([line for line in shown.splitlines() if line.startswith("flytesnacks/development/e")]) == 20
+        [command] = re.findall("Beyond the newest 25, 5 more: `(.+)` lists all", " ".join(notes.split()))
+        assert "5 more: -o wide shows them." in notes
+        listed, _ = rainbowctl(f"{command.removeprefix('rainbowctl ')} -o name")
+        assert len(listed.split()) == 30
+        wide, notes = rainbowctl("where-used pool gpu -o wide")
+        assert len([line for line in wide.splitlines() if line.startswith("flytesnacks/development/e")]) == 25
+        assert "Beyond the newest 25, 5 more" in " ".join(notes.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from werkzeug.test import TestResponse
 from admin.api.operations import Operation
 from admin.app import all_operations
 from admin.core.changes import Expectation
+from admin.messages.execution_lists import matching_token
 from admin.services import users
 from admin.services.changeable.base import ChangeOptions
 from tests.support.agents import played_agent
@@ -65,6 +67,8 @@ NAMESPACE_REPORT = {
     "exists": True,
     "objects": [{"object": "Secret/s", "state": "failed", "message": "m"}],
 }
+#: Where a page of executions begins.
+AFTER = matching_token((datetime(2026, 3, 1, tzinfo=UTC), 1))
 #: A body that each operation takes, by the name of its definition.
 VERTEX = {"metadata": {"type": "node", "name": "n1", "unit": "", "colour": "red"}}
 GRAPH = {"nodes": {"a": VERTEX, "b": {"metadata": {"type": "core"}}}, "edges": [{"source": "a", "target": "b"}]}
@@ -87,7 +91,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "CauseBody": {"cause": "why", "claimed_by": "me"},
     "EndBody": {"cause": "why", "claimed_by": "me", "give_up": False},
     "EndManyBody": {"selector": {"project": PROJECT, "domain": DOMAIN, "filters": "eq(name,x)"}, "cause": "why"},
-    "ManyBody": {"selector": {"project": PROJECT, "domain": DOMAIN, "filters": "eq(name,x)"}, "cause": "why"},
+    "RedecideBody": {
+        "selector": {"project": PROJECT, "domain": DOMAIN, "filters": "eq(name,x)"},
+        "cause": "why",
+        "limit": 1,
+        "token": AFTER,
+    },
     "ClusterBody": {"cluster": {"name": "mine", "description": "d", "properties": {"k": "v"}}, **AUTHOR},
     "PoolBody": {"pool": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "LabelBody": {"label": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
@@ -111,7 +120,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "DrainBody": {"reason": "why", "claimed_by": "me", "deadline": "10m"},
     "ReportBody": REPORT,
     "PlacementBody": {"project": PROJECT, "domain": DOMAIN, "name": "n", "spec": {"job": JOB}, "changes": [ENTRY]},
-    "SimulationBody": {"changes": [ENTRY], "since": "1h", "project": PROJECT, "domain": DOMAIN},
+    "SimulationBody": {"changes": [ENTRY], "since": "1h", "project": PROJECT, "domain": DOMAIN, "token": AFTER},
     "CreateBody": {
         "project": {"id": "new", "name": "n", "description": "d", "labels": {"values": {"k": "v"}}},
         **AUTHOR,

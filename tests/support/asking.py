@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from flask import Flask
@@ -80,6 +81,11 @@ class Asker:
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
         decide_due_rounds(self.context)
+
+    def next_attempt(self) -> datetime:
+        """When the first of the executions is decided, or clusters are asked about it again, as counts say."""
+        [group] = get(self.api, f"execution_counts?by=phase&project={self.project}")["counts"]
+        return datetime.fromisoformat(group["not_before"])
 
     def rounds(self, name: str) -> list[Document]:
         explained: list[Document] = self.explain(name).get("rounds") or []

@@ -6,6 +6,8 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -30,7 +32,7 @@ from bench import (
     results,
 )
 from bench.figures import Figure, Figures
-from bench.load import Call, Pace, Rate, measure_in_turns
+from bench.load import QUICK, Call, Pace, Rate, measure_in_turns
 from bench.promises import judged
 from bench.stolen_time import StolenTime, processor_times
 
@@ -261,6 +263,29 @@ def test_every_answer_to_an_operator_is_promised_within_a_second_on_both_databas
     assert len(kept) == 2 * len(names)
     assert {is_kept for promise, is_kept in kept.items() if "PostgreSQL" in promise} == {False}
     assert {is_kept for promise, is_kept in kept.items() if "SQLite" in promise} == {True}
+
+
+def test_a_question_that_a_run_left_out_is_not_answered_in_time() -> None:
+    names = [question.what for question in questions.QUESTIONS]
+    figures = Figures(
+        Figure(bench=answers.NAME, what=what, database="sqlite", value=1.0, unit="ms") for what in names[1:]
+    )
+    kept = {promise.promise: promise.kept for promise in judged(figures) if promise.kept is not None}
+    assert len(kept) == len(names)
+    [late] = [promise for promise, is_kept in kept.items() if not is_kept]
+    assert late.startswith(f"{names[0]}, SQLite: ")
+
+
+def test_of_rounds_that_differ_by_what_happens_in_them_the_slowest_counts() -> None:
+    rates = {"a": iter([9.0, 1.0, 5.0, 3.0]), "b": iter([9.0, 1.0, 5.0, 3.0])}
+
+    def measure(name: str, seconds: int) -> Rate:
+        return Rate(per_second=next(rates[name]), p50=1, p99=1, failures=0)
+
+    stolen = StolenTime(times=lambda: (0, 0))
+    pace = replace(QUICK, rounds=3, rest_seconds=0)
+    measured = measure_in_turns({name: partial(measure, name) for name in rates}, pace, stolen, worst=["b"])
+    assert {name: rate.per_second for name, rate in measured.items()} == {"a": 3.0, "b": 1.0}
 
 
 def test_every_page_of_the_console_is_promised_in_time_and_size() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from admin.core.executions.attempts import AttemptState, Change, may_have_started
+from admin.core.executions.attempts import NOT_ABORTED, AttemptState, Change, may_have_started
 from admin.core.executions.lifecycle import Phase
 
 
@@ -33,8 +33,6 @@ def adopt(cluster: str, instance: str, attempt: int, until: datetime) -> Change:
         "lease_instance": instance,
         "confirmed": True,
         "silent_since": None,
-        "abort_cause": None,
-        "abort_principal": None,
-        "abort_author": None,
+        **NOT_ABORTED,
     }
     return Change(kind="ADOPTED", values=values)

@@ -284,7 +284,7 @@ def is_backing_off(not_before: datetime | None, now: datetime) -> bool:
 
 
 #: The values of an execution that nobody ends any more.
-NOT_ABORTED = {"abort_cause": None, "abort_principal": None, "abort_author": None}
+NOT_ABORTED = {"abort_cause": None, "abort_principal": None, "abort_author": None, "abort_proof": None}
 
 
 def aborted(cause: str, by: Actor | None) -> dict[str, str | None]:
@@ -293,6 +293,7 @@ def aborted(cause: str, by: Actor | None) -> dict[str, str | None]:
         "abort_cause": cause,
         "abort_principal": None if by is None else by.name,
         "abort_author": None if by is None else by.proven_author,
+        "abort_proof": None if by is None else by.proof,
     }
 
 
@@ -411,7 +412,7 @@ def end_for_drain(
         return requeue(execution, message, stays=False)
     if execution.phase == Phase.ABORTING.value:
         return None
-    actor = None if by is None else Actor(by.author, by.claimed_by)
+    actor = None if by is None else Actor(by.author, by.claimed_by, by.proof)
     values = {"phase": Phase.ABORTING.value, "reason": DRAINED, "reason_message": message}
     event_message = None
     if silent_since is not None:

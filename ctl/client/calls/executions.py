@@ -30,6 +30,8 @@ _SPARE_SECONDS = 5.0
 _OUTPUT_PIECE_BYTES = 1024 * 1024
 #: How much longer than usual a request about many executions may take.
 _MANY_SECONDS = 300.0
+#: Executions that the answer of a simulation lists, unless another number is asked for.
+_LISTED_MOVES = 1000
 #: How much longer a batch may take for each of its executions.
 _SECONDS_PER_EXECUTION = 0.1
 
@@ -286,24 +288,51 @@ class ExecutionCalls(Calls):
         return self._write("POST", "executions/terminate", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def redecide(
-        self, selector: Mapping[str, Any], *, claimed_by: str | None = None, dry_run: bool = False
+        self,
+        selector: Mapping[str, Any],
+        *,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
+        token: str | None = None,
     ) -> Document:
-        """Decide waiting executions again, with the current settings."""
-        body = {"selector": dict(selector), **non_empty({"claimed_by": claimed_by})}
-        return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
+        """Decide waiting executions again, with the current settings.
+
+        A dry run looks at a limited number of them. With a `limit` at most so many are decided, those after the `token`
+        of the answer before; an older admin knows neither, and decides all.
+        """
+        body = {"selector": dict(selector), **non_empty({"claimed_by": claimed_by, "limit": limit, "token": token})}
+        try:
+            return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
+        except InvalidRequest as error:
+            body = without_refused(body, ["limit"], error)
+            return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
         """Which executions since then would have gone elsewhere with these changes.
 
         Options are `project`, `domain`, `limit`, and `fleet`: `recorded` for the states that each decision recorded.
+        The admin compares a limited number in one answer; this asks until all of them are compared.
         """
-        body = {"changes": list(changes), "since": since, **non_empty(options)}
-        answer = self._transport.call("POST", "simulations", body=body, is_safe=True, more_seconds=_MANY_SECONDS)
-        return self._require_list(answer, "executions")
+        body: Document = {"changes": list(changes), "since": since, **non_empty(options)}
+        pages: list[Document] = []
+        while True:
+            answer = self._transport.call("POST", "simulations", body=body, is_safe=True, more_seconds=_MANY_SECONDS)
+            pages.append(self._require_list(answer, "executions"))
+            token = answer.get("token")
+            if not token or token == body.get("token"):
+                return _add_simulations(pages, options.get("limit"))
+            body = {**body, "token": token}
 
     def placement_counts(self, by: str, since: str, **where: Any) -> Document:
         """How many executions went where since then, largest first."""
-        return self._read("placement_counts", {"by": by, "since": since, **non_empty(where)}, holding="counts")
+        counts: dict[tuple[str, ...], Document] = {}
+        answer: Document = {}
+        for answer in self._answers("placement_counts", "counts", {"by": by, "since": since, **non_empty(where)}):
+            for entry in answer["counts"]:
+                _add_group(counts, entry)
+        ordered = sorted(counts.values(), key=lambda entry: (-entry["count"], str(entry["value"])))
+        return {**answer, "counts": ordered, "total": sum(entry["count"] for entry in ordered)}
 
     def has_launch_plan(self, project: str, domain: str, name: str) -> bool:
         """Whether any version of a launch plan is registered under that name."""
@@ -335,6 +364,27 @@ class ExecutionCalls(Calls):
             return self._write("POST", path, without_refused(body, ["claimed_by"], error), **options)
 
 
+#: The sums of simulations, and those by the name of a cluster or the code of a refusal.
+_SUMS, _SUMS_BY_NAME = ("compared", "moved", "refused", "by_last_bids"), ("by_cluster", "by_refusal")
+
+
+def _add_simulations(pages: Sequence[Document], limit: int | None) -> Document:
+    """The answer of several pages of a simulation together; the fleet is that of the last."""
+    if len(pages) == 1:
+        return pages[0]
+    answer = dict(pages[-1])
+    answer |= {name: sum(int(page.get(name) or 0) for page in pages) for name in _SUMS if any(name in p for p in pages)}
+    for name in _SUMS_BY_NAME:
+        sums: dict[str, dict[str, int]] = {}
+        for page in pages:
+            for key, sides in (page.get(name) or {}).items():
+                before = sums.setdefault(key, {"before": 0, "after": 0})
+                sums[key] = {side: before[side] + int(sides.get(side) or 0) for side in before}
+        answer[name] = dict(sorted(sums.items()))
+    listed = [move for page in pages for move in page["executions"]]
+    return {**answer, "executions": listed[: limit or _LISTED_MOVES]}
+
+
 def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None:
     """Add the count of a group in one answer to those of other answers."""
     earlier = groups.get(group_values(group), {"count": 0})
@@ -354,12 +404,12 @@ def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None
 
 
 def _add_waiting(waiting: list[Document]) -> Document:
-    """What waits in a group of several answers; the median is between theirs, by the larger number of executions."""
-    larger = max(waiting, key=lambda entry: int(entry["count"]))
+    """What waits in a group of several answers, of which together the median is not known."""
+    if len(waiting) == 1:
+        return waiting[0]
     return {
         "count": sum(entry["count"] for entry in waiting),
         "longest_seconds": max(entry["longest_seconds"] for entry in waiting),
-        "median_seconds": larger["median_seconds"],
     }
 
 

@@ -18,7 +18,7 @@ from ctl.cli.options import (
     project_option,
     write_options,
 )
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Printer
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.provenance import describe_version
 from ctl.cli.scopes import scope_filters
@@ -115,19 +115,22 @@ def get_use_grant(session: Session, name: str | None, **flags: Any) -> None:
             raise InvalidInput(f"{name} names one, and --{next(iter(filters))} filters the list: keep one of the two.")
         refuse_choice(flags, name)
         grant = session.client.definition("use-grant", name)
-        _show(session, [grant], grant)
+        _show(session.printer.folded(), [grant], grant)
         return
     rows = session.client.definitions("use-grant", **filters)
     grants = choose_rows(session, rows, flags, _LISTING, "use-grant", by="name")
     is_chosen = bool(filters) or typed_choice(flags)
     make = "`rainbowctl create use-grant --pool POOL --user USER` gives one."
-    _show(session, grants, grants, empty="No use grants match." if is_chosen else f"No use grants yet: {make}")
+    _show(session.printer, grants, grants, empty="No use grants match." if is_chosen else f"No use grants yet: {make}")
 
 
-def _show(session: Session, grants: Sequence[Document], document: object, *, empty: str = "") -> None:
-    printer = session.printer
-    wide: Columns = {"NAME": "name", "GIVEN BY": lambda grant: describe_version(printer, grant)}
-    printer.show((f"use-grant/{grant['name']}" for grant in grants), grants, document, COLUMNS, wide, empty=empty)
+def _show(printer: Printer, grants: Sequence[Document], document: object, *, empty: str = "") -> None:
+    columns: Columns = {
+        **COLUMNS,
+        **({"NAME": "name"} if printer.is_wide else {}),
+        "GIVEN BY": lambda grant: describe_version(printer, grant),
+    }
+    printer.show((f"use-grant/{grant['name']}" for grant in grants), grants, document, columns, empty=empty)
 
 
 @command(

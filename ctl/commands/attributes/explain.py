@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from ctl.cli.output import Printer
@@ -36,7 +37,12 @@ def opening(session: Session, scope: Scope, chosen: Kind | None, document: Docum
         nouns = [kinds[value["resource_type"]].noun for value in values if value["value"]]
         which = f": {', '.join(nouns)}" if nouns else ""
         has = "has" if len(nouns) == 1 else "have"
-        return f"{len(nouns)} of {count(len(values), 'kind')} {has} a value at {scope.describe()}{which}; {end}"
+        outcomes = {name: entry["outcome"] for name, entry in (document.get("consequences") or {}).items()}
+        harm = ""
+        for outcome, verb in _HARMS.items():
+            harming = [kind.noun for name, kind in kinds.items() if outcomes.get(name) == outcome]
+            harm += f"; new executions there {verb} because of {listed(harming)}" if harming else ""
+        return f"{len(nouns)} of {count(len(values), 'kind')} {has} a value at {scope.describe()}{which}{harm}; {end}"
     [value] = values
     kind = kinds[value["resource_type"]]
 
@@ -131,6 +137,8 @@ def show_values(
             printer.table(titles, rows)
         elif scope is None or len(values) > 1:  # else the opening sentence says so
             printer.line("No value: no level sets one.")
+            if scope is not None and scope.level in kind.levels and kind.name not in (nearest or {}):
+                printer.sentence(f"To set one at {scope.describe()}: rainbowctl update {kind.noun} {_flags(scope)} …")
         if row := (nearest or {}).get(kind.name):
             place = describe_setter(printer, row, revisions)
             printer.sentence(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
@@ -138,6 +146,12 @@ def show_values(
                 printer.warning(f"The nearest value: {printer.in_words(row['warning'])}")
             else:
                 printer.sentence(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
+
+
+def _flags(scope: Scope) -> str:
+    """The flags that name a scope."""
+    flags = {"project": "-p", "domain": "-d", "workflow": "-w", "launch_plan": "--launchplan"}
+    return " ".join(f"{flags[key]} {shlex.quote(name)}" for key, name in scope.document().items())
 
 
 def _step_cells(
@@ -156,6 +170,8 @@ def _step_cells(
     return [step["level"], place, summary(kind.schema, step.get("value") or {}), effect, set_by]
 
 
+#: What values come to that new executions do not get over, in words.
+_HARMS = {"refuses": "are refused", "waits": "wait"}
 #: What a value comes to that executions do not follow, as cells say it.
 _CONSEQUENCES = {
     "outranked": "outranked by {noun} {name}",

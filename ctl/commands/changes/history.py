@@ -353,6 +353,7 @@ def _time(entry: Document) -> str | None:
 
 
 def _show_difference(session: Session, start: int, end: int) -> None:
+    session.fold()
     rows = session.client.revision_diff(start, end)
     if not session.printer.is_table:
         session.printer.document(rows)
@@ -365,6 +366,7 @@ def _show_difference(session: Session, start: int, end: int) -> None:
 
 
 def _show_one(session: Session, revision: Document) -> None:
+    session.fold()
     printer = session.printer
     if printer.machine_output([f"revision/{revision['number']}"], revision):
         return

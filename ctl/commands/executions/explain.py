@@ -41,6 +41,8 @@ _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files"
 
 #: The headings of filters whose names say when a cluster does not pass.
 _HEADINGS = {"declined": "accepted"}
+#: How many candidates are shown unless the output is wide; the chosen one always is.
+_MOST_CANDIDATES = 20
 #: How many clusters that were no candidates are shown unless the output is wide.
 _MOST_NON_CANDIDATES = 10
 
@@ -226,8 +228,17 @@ def show_candidates(printer: Printer, candidates: Sequence[Document], *, as_of: 
     headings = (_HEADINGS.get(word, word).upper() for word in filters)
     columns = ["CLUSTER", "WEIGHT", "STATE", *headings, "SCORE", "RANK"]
     columns += ["DRAW"] if printer.is_wide else []
-    rows = [_candidate_cells(printer, candidate, filters, as_of) for candidate in candidates]
+    shown = list(candidates) if printer.is_wide else _first_candidates(candidates)
+    rows = [_candidate_cells(printer, candidate, filters, as_of) for candidate in shown]
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
+    if len(shown) < len(candidates):
+        printer.sentence(f"{count(len(candidates) - len(shown), 'other candidate')} not shown; `-o wide` shows all.")
+
+
+def _first_candidates(candidates: Sequence[Document]) -> list[Document]:
+    """The first candidates, and the chosen one wherever it is."""
+    later = candidates[_MOST_CANDIDATES:]
+    return [*candidates[:_MOST_CANDIDATES], *(candidate for candidate in later if candidate.get("chosen"))]
 
 
 def show_non_candidates(printer: Printer, clusters: Sequence[Document], *, is_of_now: bool = False) -> None:

@@ -68,7 +68,8 @@ ones are left out unless --state selects them.
 shows everything about one execution: the request, the job, the settings and the events.
 
 --by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}, or by
-two of them: project,cluster. NEXT ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU
+two of them: project,cluster. NEXT ATTEMPT is when the first of those in back-off may start again, or of those about
+which clusters are asked is decided or asked about again; CPU, MEMORY and GPU
 are what they request together. WAITING are those that wait for their start, and how long the first and the median of
 them have: --phase QUEUED --by pool,user tells who waits longest. -o wide adds how many have started, and how long those
 had waited.
@@ -171,12 +172,14 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
 def _show_standing(session: Session, execution: Execution) -> None:
     """Where one execution stands, as `explain` says it, and its row of a list."""
-    from ctl.commands.executions.standing import show_next, show_standing
+    from ctl.commands.executions.standing import describe_ahead, show_next, show_standing
 
     printer = session.printer.folded()
     if execution.document.get("status") and printer.has_headers:
         show_standing(printer, execution.document)
         show_next(printer, execution.document)
+        for entry in describe_ahead(printer, execution.document):
+            printer.sentence(entry, indent=" " * 10)
         printer.line()
     show_executions(session, [execution], with_place=False, is_folded=True)
 

@@ -281,7 +281,8 @@ _STARTED: Columns = {
 
 
 def _wait(group: Document, name: str, part: str = "waiting") -> str:
-    return format_duration(group[part][name]) if group.get(part) else ""
+    seconds = (group.get(part) or {}).get(name)  # the median of many that were counted in several answers is not known
+    return "" if seconds is None else format_duration(seconds)
 
 
 def _bytes(number: int) -> str:

@@ -104,9 +104,10 @@ def get_definition(noun: FleetNoun) -> Command:
                 switched_by = _switched_by(session.printer, noun, definition)
                 noun.details(session, definition, switched_by, describe_version(session.printer, definition))
             else:
-                if session.printer.is_table and definition.get("summary"):
-                    session.printer.note(str(definition["summary"]))
-                show(session, noun, [definition], definition)
+                printer = session.printer.folded()
+                if printer.is_table and definition.get("summary"):
+                    printer.sentence(str(definition["summary"]))
+                _show(printer, noun, [definition], definition)
             return
         with named_by_flags({str(param.name): param.opts[0] for param in noun.list_filters}):
             rows = session.client.definitions(noun.of_admin, **filters, **noun.chosen)
@@ -278,13 +279,19 @@ def report(session: Session, noun: FleetNoun, name: str, answer: Document) -> No
 
 def show(session: Session, noun: FleetNoun, definitions: list[Document], document: Any, *, empty: str = "") -> None:
     """Print definitions as a table, or the document unchanged."""
-    printer = session.printer
+    _show(session.printer, noun, definitions, document, empty=empty)
+
+
+def _show(printer: Printer, noun: FleetNoun, definitions: list[Document], document: Any, *, empty: str = "") -> None:
     names = (f"{noun.name}/{definition['name']}" for definition in definitions)
     columns: Columns = {**noun.columns}
     if noun.states:
         columns = {**columns, "SWITCHED BY": lambda definition: _switched_by(printer, noun, definition)}
-    defined_by: Columns = {"DEFINED BY": lambda definition: describe_version(printer, definition)}
-    printer.show(names, definitions, document, columns, {**noun.wide_columns, **defined_by}, empty=empty)
+    if printer.is_wide:
+        columns = {**columns, **noun.wide_columns}
+    if printer.is_wide or noun.details is None:  # one with details has it among them, and a wide list already
+        columns = {**columns, "DEFINED BY": lambda definition: describe_version(printer, definition)}
+    printer.show(names, definitions, document, columns, empty=empty)
 
 
 def _switched_by(printer: Printer, noun: FleetNoun, definition: Document) -> str:

@@ -17,7 +17,7 @@ _ROUTES = {"cluster": "named", "label": "by label", "pool": "by another pool", "
 
 def show_shares(session: Session, name: str, since: str | None, until: str | None, by: str | None = None) -> None:
     """Print the shares of a pool in the output format in use."""
-    now, printer = datetime.now(UTC), session.printer
+    now, printer = datetime.now(UTC), session.printer.folded()
     with named_by_flags():
         shares = session.client.pool_shares(
             name,

@@ -73,7 +73,7 @@ def _place(entry: Document) -> str:
 
 def show_details(session: Session, pool: Document, switched_by: str, defined_by: str) -> None:
     """Print a pool, who holds its tokens, and who waits for some."""
-    printer = session.printer
+    printer = session.printer.folded()
     printer.sentence(f"token pool {pool['name']}: {_use(pool)}")
     facts = {
         "reason": pool.get("reason"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option, selector_option
+from ctl.cli.progress import counted
 from ctl.cli.prompts import confirm_many
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -19,10 +20,12 @@ _HELP = f"""Decide waiting executions again, with the current settings.
 
 Settings are resolved when an execution is created; later only a change of the fleet decides it again. redecide applies
 settings that were changed since. Running and finished executions are left alone. Shows what would move and asks for
-confirmation on a terminal; without one it needs --force.
+confirmation on a terminal; without one it needs --force. What would move is told of the oldest thousand.
 
 {SELECTOR}
 """
+#: Executions that one request decides.
+_STEP = 500
 
 
 @command(
@@ -49,17 +52,37 @@ def redecide(session: Session, **flags: Any) -> None:
         _print(session, trial)
         return
     confirm_many(flags, _summary(trial), "Decide them again?", "decided", lambda: _print(session, trial))
-    outcome = session.client.redecide(selector, claimed_by=local_user())
+    outcome = _decide(session, selector, int(trial.get("matched") or 0) + int(trial.get("not_examined") or 0))
     changed = int(outcome.get("changed") or 0)
     moved = int(outcome.get("moved", changed))
     session.printer.note(f"Decided {count(changed, 'execution')} again; {moved or 'none'} moved.")
     _print(session, outcome)
 
 
+def _decide(session: Session, selector: Document, number: int) -> Document:
+    """Decide all that match, so many in each request that none of them takes long."""
+    author, token = local_user(), None
+    pages: list[Document] = []
+    with counted(session.printer, "Deciding again", number) as advance:
+        while True:
+            answer = session.client.redecide(selector, claimed_by=author, limit=_STEP, token=token)
+            pages.append(answer)
+            advance(int(answer.get("matched") or 0))
+            if not answer.get("token") or answer["token"] == token:
+                break
+            token = answer["token"]
+    sums: Document = {
+        name: sum(int(page[name]) for page in pages) for name in ("matched", "changed", "moved") if name in answer
+    }
+    return {**answer, **sums, "executions": [execution for page in pages for execution in page["executions"]]}
+
+
 def _summary(answer: Document) -> str:
     matched, changed = int(answer.get("matched") or 0), int(answer.get("changed") or 0)
     moved = int(answer.get("moved", changed))
     start = f"{count(matched, 'waiting execution')} {'matches' if matched == 1 else 'match'}"
+    if rest := int(answer.get("not_examined") or 0):
+        start = f"{matched + rest} waiting executions match, of which the oldest {matched} were looked at"
     stay = f", {changed - moved} would stay with new settings or another reason" if changed > moved else ""
     return f"{start}, {moved or 'none'} would move{stay}."
 

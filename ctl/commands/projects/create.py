@@ -35,7 +35,7 @@ def create_project(session: Session, **flags: Any) -> None:
     if session.printer.is_table:
         session.printer.note(f"Created project {id}.")
     else:
-        print_projects(session, [created], created)
+        print_projects(session.printer, [created], created)
 
 
 def _refuse_decided(fields: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ def _dry_run(session: Session, id: str, fields: Mapping[str, Any]) -> None:
         if session.printer.is_table:
             session.printer.line(f"Would create project {id}.")
         else:
-            print_projects(session, [planned], planned)
+            print_projects(session.printer, [planned], planned)
         session.printer.note("Dry run: nothing was created.")
         return
     raise Conflict(f"There is a project {id!r} already. Dry run: nothing was created.", name="project_exists", code=6)

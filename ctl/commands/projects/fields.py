@@ -117,14 +117,15 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def print_projects(session: Session, projects: list[Document], document: Any, *, empty: str = "") -> None:
+def print_projects(printer: Printer, projects: list[Document], document: Any, *, empty: str = "") -> None:
     """Projects as a table, or the document unchanged."""
-    printer = session.printer
     names = (f"project/{project['id']}" for project in projects)
-    columns, wide = {**_COLUMNS}, {**_WIDE, "CHANGED BY": lambda project: _changed_by(printer, project)}
+    columns = {**_COLUMNS}
     if any(project.get("state") == "ARCHIVED" for project in projects):
         columns |= {"ARCHIVED BY": lambda project: describe_state(printer, project, "archived")}
-    printer.show(names, projects, document, columns, wide, empty=empty)
+    columns |= _WIDE if printer.is_wide else {}
+    columns |= {"CHANGED BY": lambda project: _changed_by(printer, project)}
+    printer.show(names, projects, document, columns, empty=empty)
 
 
 def _changed_by(printer: Printer, project: Document) -> str:

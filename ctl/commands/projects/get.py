@@ -39,7 +39,7 @@ def get_project(session: Session, project: str | None, all_states: bool, **flags
     if typed is not None:
         refuse_choice(flags, typed)
         shown_project = read_project(session, typed, provenance=with_provenance(session))
-        print_projects(session, [shown_project], shown_project)
+        print_projects(session.printer.folded(), [shown_project], shown_project)
         return
     state = "ALL" if all_states else "ACTIVE"
     listed = session.client.projects(state, provenance=with_provenance(session))
@@ -47,4 +47,4 @@ def get_project(session: Session, project: str | None, all_states: bool, **flags
     empty = "There are no projects yet: `rainbowctl create project --id ID` creates one."
     if typed_choice(flags):
         empty = "No projects match; -A looks among archived ones too."
-    print_projects(session, projects, projects, empty=empty)
+    print_projects(session.printer, projects, projects, empty=empty)

@@ -119,6 +119,19 @@ def test_a_first_column_that_is_too_wide_alone_is_folded() -> None:
     assert stacked_table(["SET BY"], [[scope]], 60) == "".join(table.splitlines(keepends=True)[:3])
 
 
+def test_a_table_without_headers_fits_its_terminal_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    Printer(has_headers=False).table(["NAME", "REASON", "AGE"], [["a", "word " * 20, "3d"], ["b", "", "4d"]])
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.split() == ["a", "3d"]
+    assert rest[0].startswith("  REASON: word")
+    assert rest[-1].split() == ["b", "4d"]
+    assert max(map(len, [first, *rest])) <= 40
+
+
 @pytest.mark.parametrize(
     ("is_terminal", "format_", "lines"),
     [(True, "table", 5), (True, "wide", 5), (False, "table", 3), (False, "wide", 3)],

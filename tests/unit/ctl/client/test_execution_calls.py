@@ -194,3 +194,16 @@ def test_a_dry_run_of_an_end_asks_the_admin_and_an_older_one_refuses_it_by_name(
         client.terminate_execution(ID, dry_run=True)
     assert "older than this rainbowctl" in refused.value.message
     assert len(admin.calls) == 1
+
+
+def test_the_median_of_what_several_answers_counted_is_left_out() -> None:
+    def page(number: int, median: int, **more: Any) -> dict[str, Any]:
+        waiting = {"count": number, "longest_seconds": 2 * median, "median_seconds": median}
+        return {"counts": [{"value": "gpu", "count": number, "waiting": waiting}], **more}
+
+    client, _ = make(page(2, 10, token="next"), page(3, 50))
+    [group] = client.execution_counts("pool")["counts"]
+    assert group["waiting"] == {"count": 5, "longest_seconds": 100}
+    client, _ = make(page(2, 10))
+    [group] = client.execution_counts("pool")["counts"]
+    assert group["waiting"]["median_seconds"] == 10
