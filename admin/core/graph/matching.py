@@ -18,8 +18,8 @@ from operator import itemgetter
 from admin.core.graph.frontiers import MOST_STEPS, TooComplex
 from admin.core.graph.graphs import ClusterGraph, Use
 from admin.core.graph.points import Bag, Choice, Kind, Point, bag_of, parts_of
-from admin.core.graph.requests import ResourceRequest, Slot, SpreadTasks
-from admin.core.graph.search import Search
+from admin.core.graph.requests import ResourceRequest, Slot, SpreadTasks, Unit
+from admin.core.graph.search import Search, goes_into_nodes
 from admin.core.graph.shapes import Shape
 from admin.core.graph.units import NODE
 
@@ -45,12 +45,29 @@ class Matcher(Search):
             self.begin(graph)
             spread = self.request.spread
             answers[root] = None
-            place = self._whole_point(root) if spread is None else self._spread(root, spread)
-            answers[root] = place is not None
+            if spread is not None:
+                answers[root] = self._spread(root, spread) is not None
+            else:
+                answers[root] = self._fits_node_by_node(root) or self._whole_point(root) is not None
         answer = answers[root]
         if answer is None:
             raise TooComplex
         return answer
+
+    def _fits_node_by_node(self, root: Shape) -> bool:
+        """Whether slots of amounts, which is what most jobs ask for, fit when as many as can go into each node."""
+        needs = self.request.needs
+        slot, count = needs[0] if len(needs) == 1 else (None, 0)
+        if not isinstance(slot, Slot) or not goes_into_nodes(slot, root):
+            return False
+        if not all(isinstance(need.resource, Unit) and not need.resource.requires for need in slot.contents):
+            return False  # which takes a search
+        for shape, times in root.nodes.items():
+            if shape.amount > 0 and self.meets(shape, slot.requires):
+                count -= times * self.capacity(shape, slot.contents, count)
+                if count <= 0:
+                    return True
+        return False
 
     def allocate(self, graph: ClusterGraph) -> Allocation | None:
         """What the request would get, None where it does not fit; TooComplex where that cannot be told in time."""

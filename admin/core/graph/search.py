@@ -121,7 +121,7 @@ class Search(Frontiers):
             kind = self._kind(resource)
             if kind.is_optional and kind.type not in self._described:
                 continue
-            if isinstance(resource, Slot) and not _goes_into_nodes(resource, shape):
+            if isinstance(resource, Slot) and not goes_into_nodes(resource, shape):
                 inner = self._opened(resource.contents, shape, count * times)
                 if inner is None or not self.meets(shape, resource.requires):
                     return None
@@ -321,7 +321,7 @@ class Search(Frontiers):
         return max(1, math.gcd(self._grains[key], *caps))
 
 
-def _goes_into_nodes(slot: Slot, shape: Shape) -> bool:
+def goes_into_nodes(slot: Slot, shape: Shape) -> bool:
     """Whether a slot inside a vertex is found inside one of its nodes."""
     if NODE not in shape.holds:
         return False
