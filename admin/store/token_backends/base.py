@@ -98,6 +98,9 @@ class TokenBackend(Protocol):
         Besides the claims, only `tokens` are renewed and released.
         """
 
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        """Lock pools of which several sessions of one transaction are opened, one after the other."""
+
     def finish(self, releases: Sequence[Release]) -> None:
         """Give back what was pending in sessions whose transactions are committed."""
 

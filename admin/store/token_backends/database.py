@@ -119,6 +119,9 @@ class DatabaseTokens:
         releases = {name: head.releases for name, head in heads.items()}
         return DatabaseSession(connection, ledger, claims, terms, releases, self._observer)
 
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        token_pools.lock(connection, pools)
+
     def finish(self, releases: Sequence[Release]) -> None:
         """Nothing: everything is done when the transaction is committed."""
 

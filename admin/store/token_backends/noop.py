@@ -61,6 +61,9 @@ class NoTokens:
     ) -> NoSession:
         return NoSession(self)
 
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        """Nothing: no pool is locked."""
+
     def finish(self, releases: Sequence[Release]) -> None:
         """Nothing is kept."""
 

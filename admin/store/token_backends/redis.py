@@ -224,6 +224,9 @@ class RedisTokens:
         releases = token_grants.releases(connection) if claims else {}
         return RedisSession(self, claims, token_pools.terms(connection, claims), releases, self._observer)
 
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        """Nothing: no pool is locked."""
+
     def finish(self, releases: Sequence[Release]) -> None:
         if not releases:
             return
