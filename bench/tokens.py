@@ -19,7 +19,8 @@ from admin.core.token_pools.grants import Release
 from admin.services.context import Context
 from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
-from admin.store.token_backends.redis import TAG, RedisSettings, connect
+from admin.store.token_backends.redis import TAG
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from admin.testing import admin_app
 from bench.ceilings import in_threads
 from bench.databases import Backend, plain_engine

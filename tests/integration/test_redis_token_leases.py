@@ -97,6 +97,22 @@ def test_no_sync_waits_for_a_redis_that_hangs(app: Flask, server: RunningRedis) 
     wait_until(lambda: agent.start(1) == ["e"])
 
 
+@pytest.mark.parametrize("app", [60.0], indirect=True)
+def test_what_ends_while_redis_hangs_is_given_back_when_it_answers(app: Flask, server: RunningRedis) -> None:
+    agent = play(app, "here")
+    add(agent, "e", **HIVE)
+    assert agent.start(1) == ["e"]
+    server.process.send_signal(signal.SIGSTOP)
+    agent.finish(["e"])
+    server.process.send_signal(signal.SIGCONT)
+
+    def is_given_back() -> bool:
+        agent.sync()
+        return used(agent) == 0
+
+    wait_until(is_given_back)  # long before its lease is over
+
+
 @pytest.mark.parametrize("app", [3.0], indirect=True)
 def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask, server: RunningRedis) -> None:
     from redis import Redis
@@ -111,7 +127,7 @@ def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask
     agent.finish(["d"])
     with Redis(host=host, port=int(port)) as client:
         client.flushall()
-    reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+    reason = "Redis was restarted or flushed, or has lost grants: nothing is granted until all holders could renew."
     told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
     assert told.endswith(f"it waits for 1 token of hive. {reason}")
     assert agent.client.get("/api/v1/token_pools/hive").get_json()["reason"] == reason

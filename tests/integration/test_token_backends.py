@@ -31,7 +31,8 @@ from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.choice import choose_backend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.noop import NoTokens
-from admin.store.token_backends.redis import RedisSettings, RedisTokens
+from admin.store.token_backends.redis import RedisTokens
+from admin.store.token_backends.redis_client import RedisSettings
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
 from tests.support.waiting import wait_until

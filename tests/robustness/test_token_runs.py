@@ -8,7 +8,8 @@ from typing import Any
 import requests
 import yaml
 
-from admin.store.token_backends.redis import TAG, RedisSettings, connect
+from admin.store.token_backends.redis import TAG
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from tests.conftest import Scale
 from tests.support.admins import running_admin
 from tests.support.agent_processes import DOMAIN, PROJECT, Site, running_site, write_admin_configuration

@@ -31,6 +31,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest, weight_of
 from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_in_line, serve, share_in, statuses
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 
 #: When to ask again at the latest and at the earliest.
 RETRY_SECONDS, SOONEST_RETRY_SECONDS = 2.0, 0.1
@@ -100,12 +101,12 @@ class Book:
         """Count a grant no longer."""
         self._count(self.grants.pop(token), -1)
 
-    def soonest_end(self, now: datetime) -> datetime:
-        """When the first lease is over, or sooner; now where nothing is held."""
+    def soonest_end(self) -> datetime | None:
+        """When the first lease ends, or sooner; None where nothing is held."""
         ends = [grant.expires_at for grant in self.grants.values()]
         if self._sums is not None and (first := self._sums.soonest_end()) is not None:
             ends.append(first)
-        return min(ends, default=now)
+        return min(ends, default=None)
 
     def holders(self, bucket: str) -> tuple[tuple[Grant, ...], int]:
         """The grants that count in a bucket, the largest and oldest first, as many as are named; and their number."""
@@ -151,7 +152,7 @@ class Ledger:
         """Take back what nobody has renewed, unless the clock has jumped since the holder could have done so."""
         for grant in list(book.grants.values()):
             corrected = grant.corrected(self.now)
-            if corrected.expires_at <= self.now and steady_seconds >= grant.lease_seconds:
+            if corrected.is_over(self.now) and steady_seconds >= grant.lease_seconds:
                 book.remove(grant.token)
                 self.changes.reclaimed.append(grant)
                 self.changes.freed.add(pool)
@@ -352,8 +353,8 @@ class Ledger:
 
     def _seconds_to_end(self, claim: Claim) -> float:
         """Until the first lease is over."""
-        ends = [self.books[pool].soonest_end(self.now) for pool in claim.amounts]
-        return (min(ends) - self.now).total_seconds()
+        ends = [end for pool in claim.amounts if (end := self.books[pool].soonest_end()) is not None]
+        return (min(ends) - self.now).total_seconds() + JUMP_SECONDS if ends else 0.0
 
     def _leave_all(self, claim: Claim) -> None:
         for pool in claim.amounts:

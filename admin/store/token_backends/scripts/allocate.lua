@@ -229,7 +229,7 @@ local function wait(waiter, is_waiting, others, served)
     end
   end
   return answer({
-    status = 'exhausted', full = full, place = place, waiting = #others, retry = (soonest or now) - now,
+    status = 'exhausted', full = full, place = place, waiting = #others, retry = soonest and soonest + JUMP - now or 0,
     is_repeated = is_waiting,
   })
 end
