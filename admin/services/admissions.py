@@ -14,6 +14,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from admin.core.executions.admissions import HELD_BACK, Line, Refusal, admitted, hold_back
+from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.services.exchanges import Exchange
 from admin.services.namespace_gate import NamespaceGate
 from admin.services.quota_gate import QuotaGate
@@ -57,7 +58,7 @@ class Gate(Protocol):
         """Count an execution that no gate has refused."""
 
     def leave(self, lease: LeasedExecution) -> None:
-        """Note that an execution is not asked for, since its cluster has no more room."""
+        """Note that an execution is not asked for: its cluster has no more room, or it waits for something else."""
 
     def extend(self, exchange: Exchange, leases: Sequence[LeasedExecution]) -> None:
         """Prepare for others to be asked for, which need what was foreseen."""
@@ -136,18 +137,25 @@ def _admit_some(
             else:
                 refused[lease.kind] = lease.id
                 alike = line.refuse(lease, refusal)
+                if refusal.code != WAITING_FOR_TOKENS:
+                    _leave([lease, *alike], gates)
                 told += _tell([lease, *alike], refusal, now)
                 _retry(opening.exchange, refusal, now)
             if len(new) >= opening.room:
                 break
     is_full = len(new) >= opening.room
-    for lease in opening.candidates if is_full else line.rest:
-        for gate in gates:
-            if lease.token_number is None:
-                gate.leave(lease)
+    _leave(opening.candidates if is_full else line.rest, gates)
     told += _tell_others(opening, line, connection, now)
     leases.save(connection, told)
     return new
+
+
+def _leave(candidates: Iterable[LeasedExecution], gates: Sequence[Gate]) -> None:
+    """Have those that are not asked for, or wait for something else, keep no place in line."""
+    for lease in candidates:
+        for gate in gates:
+            if lease.token_number is None:
+                gate.leave(lease)
 
 
 def _find_further(

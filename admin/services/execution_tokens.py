@@ -24,6 +24,10 @@ from admin.store.executions import Execution
 from admin.store.leases import LeasedExecution
 from admin.store.token_backends.base import TokenSession
 
+#: How long an execution keeps its place in line without being asked for: the sync of an agent that has room is answered
+#: again after two seconds at the latest. One that comes back later is as old as before, and stands where it stood.
+_WAIT_SECONDS = 10.0
+
 
 def give_back_of_ended(context: Context, connection: Connection, ended: Iterable[Execution]) -> list[Release]:
     """Give back what executions hold or wait for, as they were before they ended.
@@ -67,7 +71,7 @@ def give_back(session: TokenSession, lease: LeasedExecution, now: datetime) -> N
 
 
 def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = False) -> Claim:
-    """What an execution asks for; it stands in line for as long as its cluster is heard."""
+    """What an execution asks for."""
     agents = context.settings.agents
     return Claim(
         token=lease.held_token,
@@ -77,7 +81,8 @@ def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = F
         holder=holder_of(lease),
         priority=RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
         lease_seconds=agents.lease_seconds,
-        wait_seconds=agents.unreachable_seconds,
+        # What runs asks again with each sync of its agent, which may wait for long.
+        wait_seconds=agents.unreachable_seconds if runs_already else _WAIT_SECONDS,
         is_repeated=runs_already or lease.reason == WAITING_FOR_TOKENS,
         since=lease.created_at,
     )

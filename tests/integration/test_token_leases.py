@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.support.placing import (
     get,
     new_project,
     ok,
+    put_attribute,
     refused,
     register_plan,
     register_workflow,
@@ -147,6 +149,40 @@ def test_the_line_goes_over_all_clusters_by_age(play: Play, hive: str) -> None:
     assert there.start(1) == ["second"]
     there.finish(["second"])
     assert here.start(1) == ["third"]
+
+
+def test_a_silent_agent_keeps_a_place_in_line_for_ten_seconds(
+    play: Play, context: Context, clock: Clock, hive: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = {"seconds": 0.0}
+    monkeypatch.setattr(context.tokens, "_monotonic", lambda: time.monotonic() + ahead["seconds"])
+    here, there = play("a"), play("b")
+    add(there, "first", **need(hive))
+    assert there.start(1) == ["first"]
+    add(here, "second", **need(hive))
+    assert here.offered(1) == {}
+    add(there, "third", **need(hive))
+    there.finish(["first"])
+    assert there.offered(1) == {}  # it is kept for the other cluster
+    clock.advance(11)
+    ahead["seconds"] = 11.0  # so that it is no jump
+    assert there.start(1) == ["third"]
+
+
+def test_what_waits_for_a_quota_keeps_no_place_in_line(shared: FlaskClient, play: Play, project: str) -> None:
+    pool = define(shared, f"left-{project}", 1)
+    here, there = play("a"), play("b", project=new_project(shared, f"t{project}"))
+    add(there, "first", **need(pool))
+    assert there.start(1) == ["first"]
+    add(here, "plain")
+    add(here, "second", **need(pool))
+    assert here.start(2) == ["plain"]
+    put_attribute(shared, "project", "execution_quota", {"running": 1}, project=project)
+    assert here.offered(1) == {}
+    assert phase(here, "second") == ("QUEUED", "QUOTA_FULL")
+    there.finish(["first"])
+    add(there, "third", **need(pool))
+    assert there.start(1) == ["third"]
 
 
 def test_priority_goes_first_then_the_smallest_share_then_age(shared: FlaskClient, play: Play, project: str) -> None:
