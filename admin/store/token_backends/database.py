@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
 
 from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
@@ -45,6 +46,8 @@ class DatabaseTokens:
         self._reads_whole = reads_whole  #: whether all grants are read each time, and no sums
         self._steadiness = Steadiness()
         self._checked: dict[str, float] = {}  #: since when the clock was steady when a pool was read whole last
+        self._checked_in: WeakKeyDictionary[Connection, dict[str, float]] = WeakKeyDictionary()  #: not committed yet
+        event.listen(database.engine, "commit", self._note_commit)
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
         )
@@ -113,7 +116,10 @@ class DatabaseTokens:
     ) -> DatabaseSession:
         """Operations on some tokens in a transaction of the caller's, which holds the pools from now on."""
         heads = token_pools.lock_heads(connection, pools)
-        terms = token_pools.terms(connection, claims)
+        # One that was made since the locks were taken is there for the next claim.
+        terms = [
+            {pool: own for pool, own in each.items() if pool in heads} for each in token_pools.terms(connection, claims)
+        ]
         numbers = {name: head.number for name, head in heads.items()}
         ledger = self._ledger(connection, numbers, tokens, _claimed(claims, terms))
         releases = {name: head.releases for name, head in heads.items()}
@@ -139,12 +145,14 @@ class DatabaseTokens:
         now, steady_seconds = self._database.clock(), self._look()
         since = self._steadiness.since
         # Where the clock has jumped, or may have, every deadline is to be checked, and the sums as well.
-        whole = {name: number for name, number in numbers.items() if self._checked.get(name) != since}
+        known = self._checked | self._checked_in.get(connection, {})
+        whole = {name: number for name, number in numbers.items() if known.get(name) != since}
         if self._reads_whole:
             whole = dict(numbers)
         books = token_grants.books(connection, whole)
         token_sums.rebuild(connection, {name: book.grants.values() for name, book in books.items()})
-        self._checked |= dict.fromkeys(books, since)
+        checked = self._checked_in.get(connection, {})
+        self._checked_in[connection] = checked | dict.fromkeys(books, since)
         rest = numbers.keys() - whole.keys()
         books |= token_grants.books_for(
             connection,
@@ -154,6 +162,11 @@ class DatabaseTokens:
             now,
         )
         return Ledger(books, now, steady_seconds=steady_seconds)
+
+    def _note_commit(self, connection: Connection) -> None:
+        """Read the pools whole no more that a transaction has checked; one that is rolled back has changed nothing."""
+        if checked := self._checked_in.pop(connection, None):
+            self._checked |= checked
 
     def _submit(self, operation: Operation) -> Answer:
         return self._group_commit.submit([operation])[0]
