@@ -165,7 +165,10 @@ def _find_further(
     room = opening.room - len(new)
     if opening.find_more is None or room <= 0:
         return []
-    return opening.find_more(room, [lease.id for lease in new], list(refused.values()))
+    further = opening.find_more(room, [lease.id for lease in new], list(refused.values()))
+    # What was created meanwhile may need what is not locked; the next sync has it.
+    foreseen = {(needs.scope, needs.token_pools) for needs in opening.needs}
+    return [lease for lease in further if (lease.scope, lease.token_pools) in foreseen]
 
 
 def _ask(lease: LeasedExecution, gates: Sequence[Gate]) -> Refusal | None:
