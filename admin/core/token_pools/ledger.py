@@ -30,7 +30,17 @@ from admin.core.token_pools.answers import (
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest, weight_of
-from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_in_line, serve, share_in, statuses
+from admin.core.token_pools.lines import (
+    MOST_WAITERS,
+    Room,
+    Standing,
+    Status,
+    Waiter,
+    place_in_line,
+    serve,
+    share_in,
+    statuses,
+)
 from admin.core.token_pools.steadiness import JUMP_SECONDS
 
 #: When to ask again at the latest and at the earliest.
@@ -312,20 +322,23 @@ class Ledger:
         full = [full for pool in sorted(claim.amounts) for full in self._full(claim, pool, terms[pool], served[pool])]
         place, is_waiting = place_in_line(waiter, others, rooms), self._before(claim) is not None
         self._leave_all(claim)
-        if claim.wait_seconds:
+        is_line_full = not is_waiting and any(len(self.books[pool].waiters) >= MOST_WAITERS for pool in claim.amounts)
+        waits = claim.wait_seconds > 0 and not is_line_full
+        if waits:
             standings = {pool: Standing(status, share_in(waiter, rooms[pool])) for pool, status in standing.items()}
             number = waiter.number if is_waiting else self._next_number(claim.amounts)
             waiter = replace(waiter, number=number, standings=standings)
             for pool in claim.amounts:
                 self.books[pool].waiters[claim.token] = waiter
                 self.changes.waiters.add((pool, claim.token))
-        told_place = place if claim.wait_seconds else None
+        told_place = place if waits else None
         return Exhausted(
             full=tuple(full),
             retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place),
             place=told_place,
-            waiting=len(others) + bool(claim.wait_seconds),
+            waiting=len(others) + waits,
             is_repeated=is_waiting or claim.is_repeated,
+            is_line_full=claim.wait_seconds > 0 and is_line_full,
         )
 
     def _full(self, claim: Claim, pool: str, terms: Terms, served: Room) -> list[Full]:
