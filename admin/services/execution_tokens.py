@@ -9,14 +9,13 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import may_have_started
 from admin.core.executions.tokens import (
-    RUNS_ALREADY,
     WAITING_FOR_TOKENS,
     attempt_token,
     describe_reclaim,
     line_priority,
     read_amounts,
 )
-from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.claims import RUNS_ALREADY, Claim
 from admin.core.token_pools.grants import Release
 from admin.services.context import Context
 from admin.store.execution_events import TOKENS_LOST

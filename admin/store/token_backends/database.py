@@ -20,7 +20,7 @@ from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools, token_sums
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
-from admin.store.token_backends.base import NOBODY, Observer, PoolUsage
+from admin.store.token_backends.base import NOBODY, Observer, PoolTotals, PoolUsage
 from admin.store.token_tables import TOKEN_POOLS
 
 Operation = Claim | Renewal | Release
@@ -86,6 +86,20 @@ class DatabaseTokens:
             )
             for name, book in books.items()
         }
+
+    def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
+        names = sorted(pools)
+        if not names:
+            return {}
+        with self._database.reading() as connection:
+            now, steady_seconds = self._database.clock(), self._look()
+            used = token_sums.used(connection, names)
+            over = token_grants.amounts_over(connection, names, now, steady_seconds)
+            asking = token_grants.asking(connection, names, now)
+        return {name: PoolTotals(used=used[name] - over[name], asking=asking[name]) for name in names}
+
+    def wake(self, pools: Iterable[str]) -> None:
+        """Nothing: each release says so."""
 
     def apply(self, connection: Connection, operations: list[Operation]) -> list[Answer]:
         """Do several operations, one after the other, in a transaction of the caller's."""

@@ -30,15 +30,15 @@ from admin.core.token_pools.answers import (
     Renewed,
     UnknownPools,
 )
-from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY, Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
-from admin.core.token_pools.limits import Terms, never_fits, share_bucket, weight_of
+from admin.core.token_pools.limits import WHOLE_POOL, Terms, never_fits
 from admin.core.token_pools.lines import Room, in_order
-from admin.store import token_grants, token_pools
+from admin.store import token_grants, token_pools, token_waits
 from admin.store.database import Database
-from admin.store.token_backends.base import NOBODY, Observer, PoolUsage, TokensUnavailable
+from admin.store.token_backends.base import NOBODY, Observer, PoolTotals, PoolUsage, TokensUnavailable
 from admin.store.token_backends.redis_client import warn_of_evictions
 from admin.store.token_backends.redis_clock import RedisClock
 from admin.store.token_backends.redis_documents import (
@@ -51,6 +51,7 @@ from admin.store.token_backends.redis_documents import (
     read_waiter,
     renewal_document,
 )
+from admin.store.token_backends.redis_session import RedisSession
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
@@ -100,11 +101,8 @@ class RedisTokens:
         self._clock = RedisClock(monotonic)
         self.failure: TokensUnavailable | None = None  #: of the last call
         self._probing = threading.Lock()  #: held by the one thread that asks until Redis answers
-        # They connect when they are needed first, for a cluster must be reachable then.
-        self._clients = {
-            False: cache(client),
-            True: cache(brief_client or client),
-        }  #: by whether somebody is kept waiting
+        # By whether calls are brief. They connect when they are needed first, for a cluster must be reachable then.
+        self._clients = {False: cache(client), True: cache(brief_client or client)}
         self._scripts: dict[tuple[str, bool], Script] = {}
         self._unreturned: deque[Release] = deque(maxlen=_MOST_UNRETURNED)  #: given back once Redis answers
 
@@ -187,6 +185,26 @@ class RedisTokens:
             for name, book in books.items()
         }
 
+    def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
+        names = sorted(pools)
+        if not names:
+            return {}
+        self._await_probe()
+        request: Document = {"buckets": [WHOLE_POOL], "prefix": EXECUTION_PREFIX, "runs_already": RUNS_ALREADY}
+        document = self._call("used", names, request)
+        reason = _CLOSED if document["closed"] else ""
+        return {
+            name: PoolTotals(used=document["used"][name][WHOLE_POOL], asking=document["asking"][name], reason=reason)
+            for name in names
+        }
+
+    def wake(self, pools: Iterable[str]) -> None:
+        with suppress(SQLAlchemyError):  # they ask again a moment later
+            with self._database.reading() as connection:
+                is_awaited = not token_waits.count(connection).keys().isdisjoint(pools)
+            if is_awaited:
+                self._note_releases(pools)
+
     def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool = False) -> dict[str, Counter[str]]:
         """How many tokens of pools count in some buckets."""
         names = sorted(pools)
@@ -210,9 +228,12 @@ class RedisTokens:
         if not releases:
             return
         self._give_back(releases)
-        # Without a database agents ask again a moment later.
+        self._note_releases({pool for release in releases for pool in release.pools})
+
+    def _note_releases(self, pools: Iterable[str]) -> None:
+        """Wake agents that wait for tokens of pools; without a database they ask again a moment later."""
         with suppress(SQLAlchemyError), self._database.writing() as connection:
-            token_grants.note_releases(connection, {pool for release in releases for pool in release.pools})
+            token_grants.note_releases(connection, set(pools))
 
     def _give_back(self, releases: Iterable[Release]) -> None:
         """Give tokens back, now or when Redis answers again; else they come back when their leases are over.
@@ -287,7 +308,8 @@ class RedisTokens:
         try:
             if (script, brief) not in self._scripts:
                 client = self._clients[brief]()
-                warn_of_evictions(client)
+                if not self._scripts:
+                    warn_of_evictions(client)
                 self._scripts[script, brief] = client.register_script(_script(script))
             document: Document = json_value(self._scripts[script, brief](keys=keys, args=[arguments]))
         except (RedisError, OSError) as error:
@@ -299,61 +321,6 @@ class RedisTokens:
         if document["reclaimed"]:
             self._observer.reclaimed([read_grant(pool, grant) for pool, grant in document["reclaimed"]])
         return document
-
-
-class RedisSession:
-    """Claims and renewals at once, and releases for when the transaction is committed.
-
-    Nothing is asked of a Redis that did not answer last, so that a transaction waits for it once at most.
-    """
-
-    def __init__(
-        self,
-        backend: RedisTokens,
-        claims: Sequence[Claim],
-        terms: Sequence[Mapping[str, Terms]],
-        releases: Mapping[str, int],
-        observer: Observer,
-    ) -> None:
-        self.releases = releases
-        self._observer = observer
-        self._backend = backend
-        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
-        self.pending: list[Release] = []
-        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
-        self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
-        with suppress(TokensUnavailable):  # each claim is told
-            self._check()
-            shares = {share_bucket(claim.place) for claim in claims}
-            for pool, used in backend.used(capacities, shares, brief=True).items():
-                self.rooms[pool] = Room.of(capacities[pool], used)
-
-    def weight(self, claim: Claim) -> float:
-        return weight_of(self._terms[id(claim)])
-
-    def allocate(self, claim: Claim) -> Allocation:
-        self._check()
-        answer = self._backend.allocate_within(claim, self._terms[id(claim)], brief=True)
-        self._observer.answered(claim.amounts, answer)
-        if isinstance(answer, Granted) and answer.is_new:
-            for pool, grant in answer.grants.items():
-                for bucket in grant.buckets:
-                    self.rooms[pool].used[bucket] += grant.amount
-        return answer
-
-    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
-        self._check()
-        return self._backend.renew(renewal, brief=True)
-
-    def release(self, release: Release) -> None:
-        self.pending.append(release)
-
-    def save(self) -> None:
-        """Everything but what is pending is done."""
-
-    def _check(self) -> None:
-        if self._backend.failure is not None:
-            raise self._backend.failure
 
 
 def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:

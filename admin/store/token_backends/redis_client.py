@@ -56,7 +56,12 @@ def connect_briefly(settings: RedisSettings) -> Client:
 
 def warn_of_evictions(client: Client) -> None:
     """Warn of a server that drops keys when its memory is full, and grants with them."""
-    answer = client.info("memory")
+    from redis import ResponseError
+
+    try:
+        answer = client.info("memory")
+    except ResponseError:  # a user of Redis may be allowed no more than the scripts need
+        return
     nodes = answer.values() if "maxmemory_policy" not in answer else [answer]
     policies = {node["maxmemory_policy"] for node in nodes if node.get("maxmemory")} - {"noeviction"}
     if policies:
