@@ -1,7 +1,8 @@
-"""Hundreds of executions that gates keep waiting hold up nothing else at their cluster; on both databases."""
+"""What waits holds up nothing else: hundreds at a cluster, and those whose agents ask no more; on both databases."""
 
 from __future__ import annotations
 
+import time
 from uuid import uuid4
 
 import pytest
@@ -88,3 +89,23 @@ def test_what_waits_for_a_quota_holds_up_nothing_else(context: Context, agent: P
     add(agent, "plain")
     assert set(agent.offered(BLOCKED + 100)) == {"bounded", "plain"}
     assert waiting(agent, bounded, "QUOTA_FULL") == BLOCKED
+
+
+def test_a_silent_agent_keeps_a_place_in_line_for_ten_seconds(
+    shared: FlaskClient, context: Context, agent: PlayedAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = {"seconds": 0.0}
+    monkeypatch.setattr(context.tokens, "_monotonic", lambda: time.monotonic() + ahead["seconds"])
+    silent = played_agent(shared, context, f"s-{agent.project}", project=agent.project)
+    pool = f"one-{agent.project}"
+    ok(shared.put(f"{API}/token_pools/{pool}", json={"token_pool": {"name": pool, "capacity": 1}}))
+    add(agent, "first", token_pools={pool: 1})
+    assert agent.start(1) == ["first"]
+    add(silent, "second", token_pools={pool: 1})
+    assert silent.offered(1) == {}
+    add(agent, "third", token_pools={pool: 1})
+    agent.finish(["first"])
+    assert agent.offered(1) == {}  # it is kept for the other cluster
+    clock.advance(11)
+    ahead["seconds"] = 11.0  # so that it is no jump
+    assert agent.start(1) == ["third"]

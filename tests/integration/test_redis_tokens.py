@@ -21,9 +21,9 @@ from admin.store.token_backends.base import TokenBackend, TokensUnavailable
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.redis import RedisTokens
 from admin.store.token_backends.redis_client import RedisSettings, connect
+from tests.support.agent_processes import wire_to
 from tests.support.databases import SqliteDatabases
 from tests.support.redis import RunningRedis, redis_server, running_redis
-from tests.support.tcp_proxies import tcp_proxy
 from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
 from tests.support.waiting import wait_until
 
@@ -175,12 +175,14 @@ def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Databa
 
 def test_a_cut_network_takes_nothing_from_those_who_could_not_renew(server: RunningRedis, database: Database) -> None:
     with (
-        tcp_proxy(server.port) as network,
-        opened_backend(database, network.address, tag="cut", longest_lease_seconds=LEASE) as backend,
+        wire_to(server.address) as network,
+        opened_backend(
+            database, network.url.removeprefix("http://"), tag="cut", longest_lease_seconds=LEASE
+        ) as backend,
     ):
         assert isinstance(backend, RedisTokens)
         first = granted(backend, claim("a", 2))
-        network.cut()
+        network.break_off()
         cut_at = time.monotonic()
         with pytest.raises(TokensUnavailable):
             backend.renew(Renewal.of(first.grants))

