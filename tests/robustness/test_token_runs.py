@@ -56,12 +56,14 @@ def test_projects_get_tokens_by_their_shares_on_all_clusters(
         manager["redis"] = {"hostPaths": [redis.address], "longestLeaseSeconds": 60}
     path = write_admin_configuration(tmp_path, leaseSeconds=60)
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "resourcemanager": manager}))
-    wanted = {"flytesnacks": 12, "flyteexamples": 6, "flytetester": 6}
+    wanted = {"flytesnacks": 12, "flyteexamples": 6, "maps": 6}
     with (
         running_admin(tmp_path, "--config", str(path)) as admin,
         running_site(admin, tmp_path / "one", slots=20) as one,
         running_site(admin, tmp_path / "two", slots=20) as two,
     ):
+        added = requests.post(f"{admin.url}/api/v1/projects", json={"project": {"id": "maps"}}, timeout=60)
+        assert added.status_code == 200, added.text
         put(admin, "token_pools/shared", {"token_pool": {"name": "shared", "capacity": 4}})
         weight = {"matching_attributes": {"token_pool_quota": {"weight": 2.0}}}
         put(admin, LEVELS["project"].format(project="flytesnacks"), {"attributes": weight})
@@ -81,7 +83,7 @@ def test_projects_get_tokens_by_their_shares_on_all_clusters(
     # By age alone the first twelve would all be of one project. Each may be ahead by what runs at once.
     first = Counter(granted[:16])
     assert first["flytesnacks"] in range(6, 11), granted
-    assert min(first["flyteexamples"], first["flytetester"]) >= 2, granted
+    assert min(first["flyteexamples"], first["maps"]) >= 2, granted
 
 
 def check_runs(tmp_path: Path, count: int, database_url: str, manager: dict[str, Any]) -> None:
