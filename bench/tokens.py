@@ -94,7 +94,7 @@ def _context(url: str, manager: dict[str, object] | None = None) -> Iterator[Con
 def _define(context: Context) -> None:
     caps = {"project": _CAP, "namespace": _CAP, "execution": 2}
     pools = {f"pool{holders}": {"capacity": _CAP, "caps": caps} for holders in HOLDERS}
-    others = {"full": {"capacity": HOLDERS[-1], "caps": caps}, "awaited": {"capacity": 1}}
+    others: dict[str, dict[str, object]] = {"full": {"capacity": HOLDERS[-1], "caps": caps}, "awaited": {"capacity": 1}}
     define(context.database, {**pools, **others})
 
 

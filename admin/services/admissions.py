@@ -100,8 +100,9 @@ def _open_gates(
     """The gates that concern anything here, in the order of their locks; tokens are last, for asking takes them."""
     waiting = [(opening.exchange, lease) for opening in openings if not opening.is_open for lease in opening.candidates]
     foreseen = [(opening.exchange, needs) for opening in openings for needs in opening.needs]
-    quotas = QuotaGate.open(exchanges[0].context, [lease for _, lease in [*waiting, *foreseen]], connection)
-    namespaces = NamespaceGate.open([*waiting, *foreseen], connection)
+    all_needs: list[tuple[Exchange, LeasedExecution | Needs]] = [*waiting, *foreseen]
+    quotas = QuotaGate.open(exchanges[0].context, [needs for _, needs in all_needs], connection)
+    namespaces = NamespaceGate.open(all_needs, connection)
     tokens = TokenGate.open(exchanges, waiting, connection, now, foreseen=[needs for _, needs in foreseen])
     gates: list[Gate | None] = [namespaces, quotas, tokens]
     return [gate for gate in gates if gate is not None]

@@ -74,8 +74,7 @@ def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening 
     is_cut = len(candidates) == _MOST_CANDIDATES
 
     def find_more(room: int, admitted: list[int], refused: list[int]) -> list[LeasedExecution]:
-        others = {"admitted": admitted, "refused": refused}
-        return look(partial(offers.further_candidates, connection, room=room, **others))
+        return look(partial(offers.further_candidates, connection, room=room, admitted=admitted, refused=refused))
 
     return Opening(
         exchange=exchange,

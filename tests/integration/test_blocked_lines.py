@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from uuid import uuid4
 
 import pytest
@@ -10,11 +9,13 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import select
 
+from admin.services import execution_tokens
 from admin.services.context import Context
 from admin.store.execution_tables import executions
 from tests.support.agents import Clock, PlayedAgent, add, phase, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, created, get, new_project, ok, put_attribute
+from tests.support.waiting import wait_until
 
 SECTIONS = {"agents": {"leaseSeconds": 60}}
 #: More than are looked at together.
@@ -91,11 +92,10 @@ def test_what_waits_for_a_quota_holds_up_nothing_else(context: Context, agent: P
     assert waiting(agent, bounded, "QUOTA_FULL") == BLOCKED
 
 
-def test_a_silent_agent_keeps_a_place_in_line_for_ten_seconds(
-    shared: FlaskClient, context: Context, agent: PlayedAgent, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_a_silent_agent_keeps_its_place_in_line_for_seconds(
+    shared: FlaskClient, context: Context, agent: PlayedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ahead = {"seconds": 0.0}
-    monkeypatch.setattr(context.tokens, "_monotonic", lambda: time.monotonic() + ahead["seconds"])
+    monkeypatch.setattr(execution_tokens, "_WAIT_SECONDS", 0.5)
     silent = played_agent(shared, context, f"s-{agent.project}", project=agent.project)
     pool = f"one-{agent.project}"
     ok(shared.put(f"{API}/token_pools/{pool}", json={"token_pool": {"name": pool, "capacity": 1}}))
@@ -106,6 +106,4 @@ def test_a_silent_agent_keeps_a_place_in_line_for_ten_seconds(
     add(agent, "third", token_pools={pool: 1})
     agent.finish(["first"])
     assert agent.offered(1) == {}  # it is kept for the other cluster
-    clock.advance(11)
-    ahead["seconds"] = 11.0  # so that it is no jump
-    assert agent.start(1) == ["third"]
+    wait_until(lambda: agent.start(1) == ["third"])

@@ -288,7 +288,8 @@ def test_what_a_transaction_corrected_that_was_rolled_back_is_corrected_again(
 
     def stored() -> datetime:
         with database.reading() as connection:
-            return connection.execute(select(token_grants.c.expires_at)).scalar_one()
+            expires_at: datetime = connection.execute(select(token_grants.c.expires_at)).scalar_one()
+        return expires_at
 
     with suppress(ZeroDivisionError), database.writing() as connection:
         backend.session(connection, ["hive"], [], ["a"]).save()

@@ -56,7 +56,7 @@ def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         url = request.getfixturevalue("postgresql_databases").set_up()
     else:
         url = request.getfixturevalue("sqlite_databases").set_up(tmp_path_factory.mktemp("shared"))
-    with opened_app(url, **{**SECTIONS, "resourcemanager": manager}) as app:
+    with opened_app(url, agents=SECTIONS["agents"], resourcemanager=manager) as app:
         yield app
 
 

@@ -49,7 +49,7 @@ def test_projects_get_tokens_by_their_shares_on_all_clusters(
 ) -> None:
     """One project asks first for all it wants; the others get theirs meanwhile, half as many for half the weight."""
     (tmp_path / "running").mkdir()
-    script, manager = RUN.format(directory=tmp_path), {"type": kind}
+    script, manager = RUN.format(directory=tmp_path), dict[str, Any](type=kind)
     if kind == "redis":
         redis: RunningRedis = request.getfixturevalue("redis")
         open_redis(connect(RedisSettings(host_paths=(redis.address,))), TAG)
@@ -126,7 +126,7 @@ def create(site: Site, script: str, count: int) -> None:
     """Executions that need a token each, the last tenth of them urgent."""
     for number in range(count):
         name = f"{'urgent' if number >= count * 9 // 10 else 'run'}-{number:04}"
-        more = {"quality_of_service": {"tier": "HIGH"}} if name.startswith("urgent") else {}
+        more: dict[str, Any] = {"quality_of_service": {"tier": "HIGH"}} if name.startswith("urgent") else {}
         create_one(site, name, {"command": ["sh", "-c", script, "sh", name]}, "hive", **more)
 
 

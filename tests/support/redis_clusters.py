@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,13 @@ class Node:
 
     def ask(self, *words: object) -> Any:
         """The answer to a command about the cluster."""
-        return self.client.execute_command("CLUSTER", *words)
+        execute: Callable[..., Any] = self.client.execute_command
+        return execute("CLUSTER", *words)
 
     def says(self, text: str) -> bool:
         """Whether a text is in what it knows of the cluster and of its own role."""
-        info = {**self.client.execute_command("CLUSTER INFO"), **self.client.info("replication")}
+        execute: Callable[..., Any] = self.client.execute_command
+        info = {**execute("CLUSTER INFO"), **self.client.info("replication")}
         return text in [f"{name}:{value}" for name, value in info.items()]
 
     def end(self) -> None:
