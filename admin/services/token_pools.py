@@ -95,6 +95,8 @@ def get_token_pool(context: Context, name: str) -> TokenPoolView:
             raise _not_found(context, connection, name)
         provenance = _provenance(connection, [pools[name]])
     [view] = _views(context, [pools[name]], provenance)
+    if view.totals is None:
+        return view
     try:
         usage = context.tokens.usage([name])
     except TokensUnavailable as error:
