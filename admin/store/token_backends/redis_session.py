@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from admin.core.token_pools.answers import Allocation, Granted, NotHeld, Renewed
 from admin.core.token_pools.claims import Claim
@@ -14,8 +14,15 @@ from admin.core.token_pools.limits import Terms, share_bucket, weight_of
 from admin.core.token_pools.lines import Room
 from admin.store.token_backends.base import Observer, TokensUnavailable
 
-if TYPE_CHECKING:
-    from admin.store.token_backends.redis import RedisTokens
+
+class SessionBackend(Protocol):
+    """What a session asks of the backend; briefly, for a transaction waits."""
+
+    failure: TokensUnavailable | None  #: of the last call
+
+    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms], *, brief: bool) -> Allocation: ...
+    def renew(self, renewal: Renewal, *, brief: bool) -> Renewed | NotHeld: ...
+    def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool) -> dict[str, Counter[str]]: ...
 
 
 class RedisSession:
@@ -26,7 +33,7 @@ class RedisSession:
 
     def __init__(
         self,
-        backend: RedisTokens,
+        backend: SessionBackend,
         claims: Sequence[Claim],
         terms: Sequence[Mapping[str, Terms]],
         releases: Mapping[str, int],
