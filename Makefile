@@ -90,7 +90,7 @@ screenshots: $(INSTALLED_DEV) ## Take the pictures of the console in docs/ anew
 	$(BIN)/python -m tests.console.screenshots
 
 bench: $(INSTALLED_DEV) ## Measure on both databases beside ceilings and peers, in half an hour
-	@tests/install-servers postgresql wrk
+	@tests/install-servers postgresql redis wrk
 	$(BIN)/python -m bench
 
 bench-large: $(INSTALLED_BENCH) ## Measure what takes long: growth, memory and a thousand waiting agents

@@ -81,7 +81,7 @@ from admin.store.group_commit import GroupCommit
 from admin.store.revisions import head
 from admin.store.token_backends.base import Observer, TokenBackend
 from admin.store.token_backends.choice import choose_backend
-from admin.store.token_backends.redis import RedisSettings
+from admin.store.token_backends.redis_client import RedisSettings
 from admin.store.write_probe import WriteProbe
 from admin.token_file import TokenFile
 

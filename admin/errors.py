@@ -191,6 +191,12 @@ class QuotaExceeded(RainbowError, name="quota_exceeded", status=429, code=8):
     retry_after = 10
 
 
+class TokenLineFull(RainbowError, name="token_line_full", status=429, code=8):
+    """Too many claims stand in line for a token pool. Nothing was granted; ask again when Retry-After is over."""
+
+    retry_after = 2
+
+
 class Unauthenticated(RainbowError, name="unauthenticated", status=401, code=16):
     """This admin needs a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
 

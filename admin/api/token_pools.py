@@ -72,7 +72,7 @@ DefinitionWrites(
 
 
 @operations.add(
-    "POST", "/token_allocations", body=TokenClaimBody, permission="token_pools.allocate", errors=(404, 409, 503)
+    "POST", "/token_allocations", body=TokenClaimBody, permission="token_pools.allocate", errors=(404, 409, 429, 503)
 )
 def allocate_tokens(body: Fields) -> TokenAllocationAnswer:
     """Ask for tokens of one pool or several, all or none; asking again with the same token is safe."""

@@ -174,6 +174,12 @@ def _resource_manager_problems(section: Mapping[str, Any], lease_seconds: int) -
     yield from problems
     if redis.get("hostPaths") and redis.get("hostPath"):
         yield Problem(field="resourcemanager.redis.hostPath", reason="stands beside hostPaths: give one of them.")
+    if redis.get("primaryName"):
+        reason = (
+            "is of a Redis that Sentinel watches, after whose failover nobody could promise a capacity: leave it out, "
+            "and name the server in hostPaths."
+        )
+        yield Problem(field="resourcemanager.redis.primaryName", reason=reason)
     if section["type"] == "redis" and redis["longestLeaseSeconds"] < lease_seconds:
         reason = f"must be at least agents.leaseSeconds ({lease_seconds}): executions hold tokens as long as leases."
         yield Problem(field="resourcemanager.redis.longestLeaseSeconds", reason=reason)

@@ -197,9 +197,11 @@ CONFIGURATION = _section(
                 "resourceMaxQuota": Integer(minimum=1, maximum=MOST_TOKENS, default=1000),
                 "redis": _section(
                     fields={
-                        "hostPaths": ListOf(item=Text(max_length=300), max_items=64),
-                        "hostPath": Text(max_length=300),
-                        "hostKey": Text(),
+                        # Empty ones are as none: Flyte writes them so.
+                        "hostPaths": ListOf(item=Text(max_length=300), min_items=0, max_items=64),
+                        "hostPath": Text(min_length=0, max_length=300),
+                        "primaryName": Text(min_length=0, max_length=300),
+                        "hostKey": Text(min_length=0),
                         "maxRetries": Integer(minimum=0, maximum=10, default=0),
                         "longestLeaseSeconds": Integer(minimum=1, maximum=86_400, default=60),
                     }

@@ -37,6 +37,11 @@ def show_token_pool(name: str) -> str:
     """One pool."""
     query = asked_query("project", "domain")
     path = {"name": name}
+    pool = ask("get_token_pool", path=path)
+    if "used" not in pool:
+        return render(
+            "token_pools/unknown.html", title=name, commands=[["get", "token-pool", name]], pool=pool, query=query
+        )
     options = [word for key, flag in (("project", "-p"), ("domain", "-d")) for word in (flag, query.get(key)) if word]
     return render(
         "token_pools/one.html",
@@ -46,7 +51,7 @@ def show_token_pool(name: str) -> str:
             ["explain", "token-pool", name, *(options if "project" in query else [])],
             ["where-used", "token-pool", name],
         ],
-        pool=ask("get_token_pool", path=path),
+        pool=pool,
         explanation=ask("explain_token_pool", query, path=path),
         quotas=ask_if_allowed("list_quota_usage", query) if "project" in query or "domain" in query else None,
         uses=ask_if_allowed("get_uses", {"token_pool": name, "limit": _PAGE_SIZE}),
@@ -89,7 +94,7 @@ def _preview(name: str, token: str, refusal: Invalid | None = None) -> str:
 def _holder(name: str, token: str) -> dict[str, Any]:
     """Who holds tokens under a name; TokensNotHeld where nobody does that the caller may see."""
     pool = ask("get_token_pool", path={"name": name})
-    for holder in pool["holders"]:
+    for holder in pool.get("holders", []):
         if holder.get("token") == token:
             return dict(holder)
     raise TokensNotHeld(f"Nothing of token pool '{name}' is held as '{token}' now: look at its page again.")

@@ -30,6 +30,9 @@ from admin.messages.shared import (
 from admin.messages.token_holders import FullLimitAnswer, Sees, TokenHolderAnswer, if_seen
 from admin.services.token_pools import TokenPoolExplanation, TokenPoolView
 
+#: Holders, and those that wait, of which an answer tells; the others are counted.
+MOST_SHOWN = 1000
+
 TokenPoolBody = named_body(
     "token_pool", {"name": "hive", "capacity": 100, "caps": {"project": 20, "namespace": 10, "execution": 2}}
 )
@@ -111,11 +114,12 @@ class TokenPoolAnswer(Answer):
     capacity: int
     caps: CapsAnswer | None = None
     description: str | None = None
-    used: int
-    free: int
+    used: Annotated[int | None, Meta(description="Left out while the backend does not answer.")] = None
+    free: int | None = None
     waiting: Annotated[int, Meta(description="How many claims and executions wait.")]
-    holders: list[TokenHolderAnswer] | None = None
-    waiters: list[TokenWaiterAnswer] | None = None
+    holders: Annotated[list[TokenHolderAnswer] | None, Meta(description=f"The oldest {MOST_SHOWN}.")] = None
+    holder_count: int | None = None
+    waiters: Annotated[list[TokenWaiterAnswer] | None, Meta(description=f"The first {MOST_SHOWN} in line.")] = None
     refusals: Refusals = None
     reason: Annotated[str | None, Meta(description="Why nothing is granted to anyone now, where that is so.")] = None
     version: int
@@ -127,22 +131,26 @@ class TokenPoolAnswer(Answer):
         """Without `sees` only the numbers of holders and waiters."""
         payload, usage, name = view.pool.payload, view.usage, view.pool.name
         capacity: int = payload["capacity"]
+        shows = sees if usage is not None else None
+        grants, waiters = ((), ()) if usage is None else (usage.grants, usage.waiters)
+        used = None if view.totals is None else view.totals.used if usage is None else usage.used
         return cls(
             name=name,
             capacity=capacity,
             caps=CapsAnswer(**payload["caps"]) if "caps" in payload else None,
             description=payload.get("description"),
-            used=usage.used,
-            free=max(capacity - usage.used, 0),
-            waiting=len(usage.waiters),
-            holders=sees and [TokenHolderAnswer.from_grant(grant, sees) for grant in usage.grants],
-            waiters=sees
+            used=used,
+            free=None if used is None else max(capacity - used, 0),
+            waiting=view.waiting,
+            holders=shows and [TokenHolderAnswer.from_grant(grant, shows) for grant in grants[:MOST_SHOWN]],
+            holder_count=len(grants) if shows else None,
+            waiters=shows
             and [
-                TokenWaiterAnswer.from_waiter(place, name, waiter, sees)
-                for place, waiter in enumerate(usage.waiters, 1)
+                TokenWaiterAnswer.from_waiter(place, name, waiter, shows)
+                for place, waiter in enumerate(waiters[:MOST_SHOWN], 1)
             ],
             refusals=sees and (view.refusals or None),
-            reason=usage.reason or None,
+            reason=view.reason or None,
             version=view.pool.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
             version_pruned=is_pruned(view.pool.version, view.provenance),
@@ -211,14 +219,15 @@ class TokenPoolExplanationAnswer(Answer):
     def from_explanation(cls, explanation: TokenPoolExplanation) -> TokenPoolExplanationAnswer:
         view, limits = explanation.view, explanation.limits
         name, capacity = view.pool.name, view.pool.payload["capacity"]
+        used = 0 if view.usage is None else view.usage.used
         shown = limits[:MOST_LIMITS]
         return cls(
             name=name,
             summary=summary_of(name, limits),
             capacity=capacity,
-            used=view.usage.used,
-            free=max(capacity - view.usage.used, 0),
-            waiting=len(view.usage.waiters),
+            used=used,
+            free=max(capacity - used, 0),
+            waiting=view.waiting,
             limits=[
                 TokenLimitAnswer.from_use(use, use.limit.version or view.pool.version, explanation.provenance)
                 for use in shown

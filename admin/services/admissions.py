@@ -6,7 +6,7 @@ there yet. It is opened only where it may concern one of the executions, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -14,15 +14,19 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from admin.core.executions.admissions import HELD_BACK, Line, Refusal, admitted, hold_back
+from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.services.exchanges import Exchange
 from admin.services.namespace_gate import NamespaceGate
 from admin.services.quota_gate import QuotaGate
 from admin.services.token_gate import TokenGate
 from admin.store import leases, offers
 from admin.store.leases import LeasedExecution
+from admin.store.offers import Needs
 
 #: Executions that are told together what they wait for, beyond those that were asked for.
 _MOST_TOLD = 1000
+#: How often further candidates are looked for, where all that were asked for are refused: one kind at least each time.
+_MOST_ROUNDS = 20
 
 
 @dataclass(kw_only=True)
@@ -33,6 +37,9 @@ class Opening:
     room: int
     candidates: list[LeasedExecution]
     is_open: bool = True  #: whether all of them are leased, since no gate concerns them
+    #: Finds others for some room, without those of some ids and all of the kinds of others; None where there are none.
+    find_more: Callable[[int, list[int], list[int]], list[LeasedExecution]] | None = None
+    needs: Sequence[Needs] = ()  #: what these may need: all locks are taken before anything is asked
 
 
 class Gate(Protocol):
@@ -51,7 +58,10 @@ class Gate(Protocol):
         """Count an execution that no gate has refused."""
 
     def leave(self, lease: LeasedExecution) -> None:
-        """Note that an execution is not asked for, since its cluster has no more room."""
+        """Note that an execution is not asked for: its cluster has no more room, or it waits for something else."""
+
+    def extend(self, exchange: Exchange, leases: Sequence[LeasedExecution]) -> None:
+        """Prepare for others to be asked for, which need what was foreseen."""
 
     def close(self) -> None:
         """Write what has changed."""
@@ -89,9 +99,12 @@ def _open_gates(
 ) -> list[Gate]:
     """The gates that concern anything here, in the order of their locks; tokens are last, for asking takes them."""
     waiting = [(opening.exchange, lease) for opening in openings if not opening.is_open for lease in opening.candidates]
-    quotas = QuotaGate.open(exchanges[0].context, [lease for _, lease in waiting], connection)
-    namespaces = NamespaceGate.open(waiting, connection)
-    gates: list[Gate | None] = [namespaces, quotas, TokenGate.open(exchanges, waiting, connection, now)]
+    foreseen = [(opening.exchange, needs) for opening in openings for needs in opening.needs]
+    all_needs: list[tuple[Exchange, LeasedExecution | Needs]] = [*waiting, *foreseen]
+    quotas = QuotaGate.open(exchanges[0].context, [needs for _, needs in all_needs], connection)
+    namespaces = NamespaceGate.open(all_needs, connection)
+    tokens = TokenGate.open(exchanges, waiting, connection, now, foreseen=[needs for _, needs in foreseen])
+    gates: list[Gate | None] = [namespaces, quotas, tokens]
     return [gate for gate in gates if gate is not None]
 
 
@@ -107,25 +120,56 @@ def _admit_some(
     line = Line(opening.candidates, share)
     new: list[LeasedExecution] = []
     told: list[LeasedExecution] = []
-    for lease in line if opening.room > 0 else ():
-        refusal = _ask(lease, gates)
-        if refusal is None:
-            lease.set(**admitted(lease.reason, lease.cluster))
-            new.append(lease)
-        else:
-            alike = line.refuse(lease, refusal)
-            told += _tell([lease, *alike], refusal, now)
-            _retry(opening.exchange, refusal, now)
-        if len(new) >= opening.room:
-            break
+    refused: dict[Hashable, int] = {}
+    for round in range(_MOST_ROUNDS if opening.room > 0 else 0):
+        if round > 0:
+            further = _find_further(opening, new, refused)
+            if not further:
+                break
+            for gate in gates:
+                gate.extend(opening.exchange, further)
+            opening.candidates += further
+            line.extend(further)
+        for lease in line:
+            refusal = _ask(lease, gates)
+            if refusal is None:
+                lease.set(**admitted(lease.reason, lease.cluster))
+                new.append(lease)
+            else:
+                refused[lease.kind] = lease.id
+                alike = line.refuse(lease, refusal)
+                if refusal.code != WAITING_FOR_TOKENS:
+                    _leave([lease, *alike], gates)
+                told += _tell([lease, *alike], refusal, now)
+                _retry(opening.exchange, refusal, now)
+            if len(new) >= opening.room:
+                break
     is_full = len(new) >= opening.room
-    for lease in opening.candidates if is_full else line.rest:
-        for gate in gates:
-            if lease.token_number is None:
-                gate.leave(lease)
+    _leave(opening.candidates if is_full else line.rest, gates)
     told += _tell_others(opening, line, connection, now)
     leases.save(connection, told)
     return new
+
+
+def _leave(candidates: Iterable[LeasedExecution], gates: Sequence[Gate]) -> None:
+    """Have those that are not asked for, or wait for something else, keep no place in line."""
+    for lease in candidates:
+        for gate in gates:
+            if lease.token_number is None:
+                gate.leave(lease)
+
+
+def _find_further(
+    opening: Opening, new: Sequence[LeasedExecution], refused: Mapping[Hashable, int]
+) -> list[LeasedExecution]:
+    """What the room that is left may be for, once all that was looked at is leased or refused."""
+    room = opening.room - len(new)
+    if opening.find_more is None or room <= 0:
+        return []
+    further = opening.find_more(room, [lease.id for lease in new], list(refused.values()))
+    # What was created meanwhile may need what is not locked; the next sync has it.
+    foreseen = {(needs.scope, needs.token_pools) for needs in opening.needs}
+    return [lease for lease in further if (lease.scope, lease.token_pools) in foreseen]
 
 
 def _ask(lease: LeasedExecution, gates: Sequence[Gate]) -> Refusal | None:

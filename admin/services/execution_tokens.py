@@ -9,20 +9,23 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import may_have_started
 from admin.core.executions.tokens import (
-    RUNS_ALREADY,
     WAITING_FOR_TOKENS,
     attempt_token,
     describe_reclaim,
     line_priority,
     read_amounts,
 )
-from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.claims import RUNS_ALREADY, Claim
 from admin.core.token_pools.grants import Release
 from admin.services.context import Context
 from admin.store.execution_events import TOKENS_LOST
 from admin.store.executions import Execution
 from admin.store.leases import LeasedExecution
 from admin.store.token_backends.base import TokenSession
+
+#: How long an execution keeps its place in line without being asked for: the sync of an agent that has room is answered
+#: again after two seconds at the latest. One that comes back later is as old as before, and stands where it stood.
+_WAIT_SECONDS = 10.0
 
 
 def give_back_of_ended(context: Context, connection: Connection, ended: Iterable[Execution]) -> list[Release]:
@@ -67,7 +70,7 @@ def give_back(session: TokenSession, lease: LeasedExecution, now: datetime) -> N
 
 
 def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = False) -> Claim:
-    """What an execution asks for; it stands in line for as long as its cluster is heard."""
+    """What an execution asks for."""
     agents = context.settings.agents
     return Claim(
         token=lease.held_token,
@@ -77,7 +80,8 @@ def claim_of(context: Context, lease: LeasedExecution, *, runs_already: bool = F
         holder=holder_of(lease),
         priority=RUNS_ALREADY if runs_already else line_priority(lease.tier, lease.priority),
         lease_seconds=agents.lease_seconds,
-        wait_seconds=agents.unreachable_seconds,
+        # What runs asks again with each sync of its agent, which may wait for long.
+        wait_seconds=agents.unreachable_seconds if runs_already else _WAIT_SECONDS,
         is_repeated=runs_already or lease.reason == WAITING_FOR_TOKENS,
         since=lease.created_at,
     )

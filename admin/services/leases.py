@@ -30,7 +30,8 @@ from admin.store.leases import LeasedExecution
 Find = Callable[..., list[LeasedExecution]]
 #: Executions that are looked at together where some creators may not use the cluster.
 _BATCH = 500
-#: Executions that are looked at together where some wait for tokens or quotas.
+#: Executions that are looked at together where some wait for tokens or quotas. Where that many are refused, the next
+#: ones are looked at that are of other kinds.
 _MOST_CANDIDATES = 500
 #: Of how many attempts that an agent is to end it is remembered that it was told so.
 _MOST_ENDING = 1000
@@ -68,9 +69,21 @@ def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening 
     offered = _permitted(exchange, connection, now, room, partial(offers.offered, connection))
     if not needs_admission(exchange, offered, connection):
         return Opening(exchange=exchange, room=room, candidates=offered[:room])
-    find = partial(offers.candidates, connection, room=room)
-    candidates = _permitted(exchange, connection, now, _MOST_CANDIDATES, find)
-    return Opening(exchange=exchange, room=room, candidates=candidates, is_open=False)
+    look = partial(_permitted, exchange, connection, now, _MOST_CANDIDATES)
+    candidates = look(partial(offers.candidates, connection, room=room))
+    is_cut = len(candidates) == _MOST_CANDIDATES
+
+    def find_more(room: int, admitted: list[int], refused: list[int]) -> list[LeasedExecution]:
+        return look(partial(offers.further_candidates, connection, room=room, admitted=admitted, refused=refused))
+
+    return Opening(
+        exchange=exchange,
+        room=room,
+        candidates=candidates,
+        is_open=False,
+        find_more=find_more if is_cut else None,
+        needs=offers.needs(connection, exchange.request.cluster, now) if is_cut else (),
+    )
 
 
 def _permitted(

@@ -12,6 +12,7 @@ from admin.services.definitions import current_fleet
 from admin.services.exchanges import Exchange
 from admin.store import cluster_resources
 from admin.store.leases import LeasedExecution
+from admin.store.offers import Needs
 
 #: When to ask again: agents report a namespace within seconds after they have made it.
 _RETRY_SECONDS = 2.0
@@ -24,7 +25,9 @@ class NamespaceGate:
         self._missing = missing  #: the names of namespaces, by cluster and scope
 
     @classmethod
-    def open(cls, waiting: Sequence[tuple[Exchange, LeasedExecution]], connection: Connection) -> NamespaceGate | None:
+    def open(
+        cls, waiting: Sequence[tuple[Exchange, LeasedExecution | Needs]], connection: Connection
+    ) -> NamespaceGate | None:
         """Find what is missing; None where nothing is."""
         if not waiting:
             return None
@@ -65,6 +68,9 @@ class NamespaceGate:
 
     def leave(self, lease: LeasedExecution) -> None:
         """Nothing: one that is not asked for has no place."""
+
+    def extend(self, exchange: Exchange, leases: Sequence[LeasedExecution]) -> None:
+        """Nothing: what is missing was found for all that was foreseen."""
 
     def close(self) -> None:
         """Nothing: namespaces are made by agents."""

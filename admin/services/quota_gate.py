@@ -22,8 +22,10 @@ from admin.core.executions.quotas import (
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
+from admin.services.exchanges import Exchange
 from admin.store import attributes, execution_quotas
 from admin.store.leases import LeasedExecution
+from admin.store.offers import Needs
 
 #: When to ask again: what ends at another cluster makes room without waking this one's agent.
 _RETRY_SECONDS = 1.0
@@ -37,12 +39,14 @@ class QuotaGate:
         self._tally = tally
 
     @staticmethod
-    def is_needed(context: Context, lease: LeasedExecution) -> bool:
+    def is_needed(context: Context, lease: LeasedExecution | Needs) -> bool:
         """Whether a quota may apply to an execution; asks no database."""
         return lease.is_bounded or bool(context.settings.platform.at(EXECUTION_QUOTA, lease.domain))
 
     @classmethod
-    def open(cls, context: Context, waiting: Sequence[LeasedExecution], connection: Connection) -> QuotaGate | None:
+    def open(
+        cls, context: Context, waiting: Sequence[LeasedExecution | Needs], connection: Connection
+    ) -> QuotaGate | None:
         """Lock the quotas of some executions and count what runs; None where none applies."""
         scopes = {lease.scope for lease in waiting if cls.is_needed(context, lease)}
         limits = _limits(context, connection, scopes)
@@ -73,6 +77,9 @@ class QuotaGate:
 
     def leave(self, lease: LeasedExecution) -> None:
         """Nothing: one that is not asked for has no place."""
+
+    def extend(self, exchange: Exchange, leases: Sequence[LeasedExecution]) -> None:
+        """Nothing: the quotas of all that was foreseen are locked and counted."""
 
     def close(self) -> None:
         """Nothing: what runs is counted from the leases."""

@@ -126,13 +126,13 @@ class StateSummary:
 
     def _token_pools(self, pools: Mapping[str, StoredPayload]) -> dict[str, PoolCounts]:
         try:
-            usage = self._context.tokens.usage(pools) if pools else {}
+            totals = self._context.tokens.totals(pools) if pools else {}
         except TokensUnavailable as failure:
             _log.warning("metrics without token pools", extra={"reason": str(failure)[:500]})
             return {}
         with self._context.database.reading() as connection:
-            waiting = count_waiting(connection, usage) if usage else Counter()
+            waiting = count_waiting(connection, totals) if totals else Counter()
         return {
-            name: PoolCounts(token_pool_of(name, pools[name].payload).capacity, used.used, waiting[name])
-            for name, used in usage.items()
+            name: PoolCounts(token_pool_of(name, pools[name].payload).capacity, own.used, waiting[name])
+            for name, own in totals.items()
         }

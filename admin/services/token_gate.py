@@ -25,6 +25,7 @@ from admin.services.exchanges import Exchange
 from admin.services.execution_tokens import claim_of, give_back, holder_of
 from admin.store.execution_events import TOKENS_GRANTED, TOKENS_LOST
 from admin.store.leases import LeasedExecution
+from admin.store.offers import Needs
 from admin.store.token_backends.base import TokenSession, TokensUnavailable
 
 
@@ -32,9 +33,15 @@ class TokenGate:
     """The token pools that executions of some exchanges hold or need."""
 
     def __init__(
-        self, exchanges: Sequence[Exchange], session: TokenSession, claims: dict[int, Claim], now: datetime
+        self,
+        exchanges: Sequence[Exchange],
+        connection: Connection,
+        session: TokenSession,
+        claims: dict[int, Claim],
+        now: datetime,
     ) -> None:
         self._exchanges = exchanges
+        self._connection = connection
         self._session = session
         self._claims = claims  #: by the row id of their executions
         self._now = now
@@ -52,12 +59,18 @@ class TokenGate:
         waiting: Sequence[tuple[Exchange, LeasedExecution]],
         connection: Connection,
         now: datetime,
+        *,
+        foreseen: Sequence[Needs] = (),
     ) -> TokenGate | None:
-        """Renew and give back what leases of these exchanges hold; None where none holds or needs any."""
+        """Renew and give back what leases of these exchanges hold; None where none holds or needs any.
+
+        The pools are locked too of what is foreseen to be asked for later, for they are locked together.
+        """
         context = exchanges[0].context
         held = [lease for exchange in exchanges for lease in exchange.leased.values() if cls.is_needed(lease)]
         needing = [(exchange, lease) for exchange, lease in waiting if cls.is_needed(lease)]
-        if not held and not needing:
+        later = {pool for needs in foreseen for pool in read_amounts(needs.token_pools)}
+        if not held and not needing and not later:
             return None
         claims = {lease.id: claim_of(context, lease) for _, lease in needing}
         claims |= {
@@ -67,8 +80,10 @@ class TokenGate:
         concerned = [*held, *(lease for _, lease in needing)]
         pools = {pool for lease in concerned for pool in read_amounts(lease.token_pools)}
         tokens = [lease.held_token for lease in concerned]
+        if later:
+            context.tokens.lock(connection, pools | later)
         session = context.tokens.session(connection, pools, list(claims.values()), tokens)
-        gate = cls(exchanges, session, claims, now)
+        gate = cls(exchanges, connection, session, claims, now)
         gate._exchange_of = {lease.id: exchange for exchange, lease in asking if lease.id in claims}
         for lease in held:
             gate._keep(lease)
@@ -103,7 +118,23 @@ class TokenGate:
         if lease.reason == WAITING_FOR_TOKENS and lease.id in self._claims:
             self._session.release(_release(lease, self._claims[lease.id]))
 
+    def extend(self, exchange: Exchange, leases: Sequence[LeasedExecution]) -> None:
+        needing = [lease for lease in leases if self.is_needed(lease)]
+        if not needing:
+            return
+        self._save()
+        claims = {lease.id: claim_of(exchange.context, lease) for lease in needing}
+        self._exchange_of |= dict.fromkeys(claims, exchange)
+        # With those from before, which may leave the line yet, and whose shares count.
+        self._claims |= claims
+        pools = {pool for claim in self._claims.values() for pool in claim.amounts}
+        tokens = exchange.context.tokens
+        self._session = tokens.session(self._connection, pools, list(self._claims.values()), [])
+
     def close(self) -> None:
+        self._save()
+
+    def _save(self) -> None:
         self._session.save()
         for exchange in self._exchanges:
             exchange.answer.watched = {

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from admin.core.executions.tokens import RUNS_ALREADY, line_priority, read_amounts
+from admin.core.executions.tokens import line_priority, read_amounts
 from admin.core.settings.scopes import Scope
-from admin.core.token_pools.claims import EXECUTION_PREFIX, Claim
+from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY, Claim
 from admin.core.token_pools.ledger import Book
 from admin.core.token_pools.lines import Room, Waiter, in_order
 from admin.store import token_pools, token_waits
-from admin.store.token_backends.base import PoolUsage
+from admin.store.token_backends.base import PoolTotals, PoolUsage
 from admin.store.token_waits import WaitingForTokens
 
 
@@ -79,12 +79,9 @@ def with_executions(
     }
 
 
-def count_waiting(connection: Connection, usage: Mapping[str, PoolUsage]) -> Counter[str]:
+def count_waiting(connection: Connection, totals: Mapping[str, PoolTotals]) -> Counter[str]:
     """How many wait for tokens of each pool."""
-    waiting = token_waits.count(connection)
-    for name, used in usage.items():
-        waiting[name] += sum(not _waits_for_its_lease(waiter) for waiter in used.waiters)
-    return waiting
+    return token_waits.count(connection) + Counter({name: own.asking for name, own in totals.items()})
 
 
 def _waits_for_its_lease(waiter: Waiter) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -29,10 +29,11 @@ from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.core.token_pools.explanations import LimitUse, limit_uses
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import Limit, describe_too_small
-from admin.core.token_pools.lines import Waiter
+from admin.core.token_pools.lines import MOST_WAITERS, Waiter
 from admin.core.token_pools.releases import check_release
 from admin.errors import (
     TokenConflict,
+    TokenLineFull,
     TokenPoolNotFound,
     TokensNotHeld,
     TokensUnreachable,
@@ -46,11 +47,11 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
-from admin.services.token_lines import with_executions
+from admin.services.token_lines import count_waiting, with_executions
 from admin.services.visibility import told_provenance
-from admin.store import revisions, token_pools
+from admin.store import revisions, token_pools, token_waits
 from admin.store.named_payloads import StoredPayload
-from admin.store.token_backends.base import PoolUsage, TokensUnavailable
+from admin.store.token_backends.base import PoolTotals, PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
 
 _log = logging.getLogger("rainbow.tokens")
@@ -61,7 +62,10 @@ class TokenPoolView:
     """A token pool, who holds its tokens and who waits, and the revision that defined it."""
 
     pool: StoredPayload
-    usage: PoolUsage
+    totals: PoolTotals | None  #: None while the backend does not answer
+    waiting: int  #: how many claims and executions wait
+    usage: PoolUsage | None  #: of one pool; None in lists, and while the backend does not answer
+    reason: str  #: why nothing is granted to anyone now, or nothing is known of it
     provenance: Provenance | None  #: None where that revision is no longer kept
     refusals: dict[str, int]  #: by the level that was full, since the admin started
 
@@ -80,7 +84,7 @@ def list_token_pools(context: Context, after: str | None, limit: int) -> tuple[l
     with context.database.reading() as connection:
         pools = TOKEN_POOLS.page(connection, after=after, limit=limit + 1)
         provenance = _provenance(connection, pools[:limit])
-    return _views(context, pools[:limit], provenance), pools[limit - 1].name if len(pools) > limit else None
+    return [*_views(context, pools[:limit], provenance)], pools[limit - 1].name if len(pools) > limit else None
 
 
 def get_token_pool(context: Context, name: str) -> TokenPoolView:
@@ -91,7 +95,16 @@ def get_token_pool(context: Context, name: str) -> TokenPoolView:
             raise _not_found(context, connection, name)
         provenance = _provenance(connection, [pools[name]])
     [view] = _views(context, [pools[name]], provenance)
-    return view
+    if view.totals is None:
+        return view
+    try:
+        usage = context.tokens.usage([name])
+    except TokensUnavailable as error:
+        return replace(view, totals=None, reason=_unknown(error))
+    with context.database.reading() as connection:
+        usage = with_executions(connection, usage, {name: view.pool.payload["capacity"]})
+    waiters = usage[name].waiters
+    return replace(view, usage=usage[name], waiting=view.waiting if len(waiters) >= token_waits.MOST else len(waiters))
 
 
 def explain_token_pool(context: Context, name: str, place: Scope | None, execution: str) -> TokenPoolExplanation:
@@ -101,6 +114,8 @@ def explain_token_pool(context: Context, name: str, place: Scope | None, executi
         access.check("executions.read", place)
         _check_place(context, place)
     view = get_token_pool(context, name)
+    if view.usage is None:
+        raise TokensUnreachable(view.reason)
     entries: list[Grant | Waiter] = [*view.usage.grants, *view.usage.waiters]
     places = {(entry.place, entry.execution) for entry in entries if access.allows("executions.read", entry.place)}
     if place is not None:
@@ -148,6 +163,11 @@ def allocate(context: Context, claim: Claim) -> Granted | Exhausted:
         [limit] = _with_origins(context, [answer.limit])
         answer = replace(answer, limit=limit)
     elif isinstance(answer, Exhausted):
+        if answer.is_line_full:
+            raise TokenLineFull(
+                f"{answer.waiting} claims stand in line for {', '.join(sorted(claim.amounts))} already, and a pool "
+                f"lets {MOST_WAITERS} wait: this one does not. Ask again in a moment."
+            )
         limits = _with_origins(context, [full.limit for full in answer.full])
         full = tuple(replace(full, limit=limit) for full, limit in zip(answer.full, limits, strict=True))
         answer = replace(answer, full=full)
@@ -200,6 +220,7 @@ def release(context: Context, release: Release) -> Released:
         raise TokensUnreachable(f"{error}. Release again, or let the lease run out.") from error
     if isinstance(answer, NotHeld):
         raise _not_held(release.token, release.place, answer, "Nothing was released.")
+    context.tokens.wake(answer.amounts)
     if release.force:
         user = context.access.identity.user or "somebody"
         _log.warning("%s released %s of token '%s' by force", user, dict(answer.amounts), release.token)
@@ -267,20 +288,31 @@ def _provenance(connection: Connection, pools: Sequence[StoredPayload]) -> dict[
     return dict(revisions.provenance_of(connection, (pool.version for pool in pools)))
 
 
-def _views(context: Context, pools: Sequence[StoredPayload], provenance: dict[int, Provenance]) -> list[TokenPoolView]:
+def _views(
+    context: Context, pools: Sequence[StoredPayload], provenance: dict[int, Provenance]
+) -> Iterator[TokenPoolView]:
+    """Pools without those who hold and wait."""
+    totals: Mapping[str, PoolTotals] = {}
+    reason = ""
     try:
-        usage = context.tokens.usage([pool.name for pool in pools]) if pools else {}
-    except TokensUnavailable as error:
-        raise TokensUnreachable(f"{error}.") from error
+        totals = context.tokens.totals(pool.name for pool in pools)
+    except TokensUnavailable as error:  # what is defined is known, and may be changed
+        reason = _unknown(error)
     with context.database.reading() as connection:
-        usage = with_executions(connection, usage, {pool.name: pool.payload["capacity"] for pool in pools})
+        waiting = count_waiting(connection, totals) if pools else Counter[str]()
     refusals = token_refusals()
-    return [
-        TokenPoolView(
+    for pool in pools:
+        own = totals.get(pool.name)
+        yield TokenPoolView(
             pool=pool,
-            usage=usage[pool.name],
+            totals=own,
+            waiting=waiting[pool.name],
+            usage=None,
+            reason=reason if own is None else own.reason,
             provenance=provenance.get(pool.version),
             refusals=refusals.get(pool.name, {}),
         )
-        for pool in pools
-    ]
+
+
+def _unknown(error: TokensUnavailable) -> str:
+    return f"{error}. Nothing is granted until it does, and what is held is not known."

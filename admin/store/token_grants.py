@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
-from sqlalchemy import BindParameter, Connection, Text, bindparam, delete, func, or_, select, update
+from sqlalchemy import BindParameter, Connection, Text, bindparam, delete, func, not_, or_, select, update
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.answers import MOST_HOLDERS
+from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book, Ledger
 from admin.core.token_pools.limits import WHOLE_POOL, counted_at, share_bucket
 from admin.core.token_pools.lines import Standing, Status, Waiter
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 from admin.store import token_sums
 from admin.store.batches import Insertion, update_all, write_together
 from admin.store.keys import KeyedQuery, scope_of
@@ -40,6 +43,24 @@ _SELECT_LARGEST = (
 )
 _SELECT_LARGEST_OF_EXECUTION = _SELECT_LARGEST.where(_grants.execution == bindparam("execution"))
 _SELECT_SOONEST_END = select(func.min(_grants.expires_at)).where(_grants.pool == bindparam("pool"))
+_SELECT_AMOUNTS_OVER = (
+    select(_grants.pool, func.sum(_grants.amount).label("amount"))
+    .where(
+        _grants.pool.in_(_of_pools),
+        _grants.expires_at <= bindparam("over_since"),
+        _grants.lease_seconds <= bindparam("steady_seconds"),
+    )
+    .group_by(_grants.pool)
+)
+_SELECT_ASKING = (
+    select(_waiters.pool, func.count().label("number"))
+    .where(
+        _waiters.pool.in_(_of_pools),
+        _waiters.expires_at > bindparam("now"),
+        or_(not_(_waiters.token.startswith(EXECUTION_PREFIX, autoescape=True)), _waiters.priority == RUNS_ALREADY),
+    )
+    .group_by(_waiters.pool)
+)
 _NOTE_RELEASES = (
     update(token_pool_heads)
     .where(token_pool_heads.c.name.in_(_of_pools))
@@ -198,6 +219,19 @@ def note_releases(connection: Connection, pools: Iterable[str]) -> None:
     """Note that tokens of pools may have come free, by which agents are woken whose executions wait for some."""
     if freed := sorted(pools):
         connection.execute(_NOTE_RELEASES, {"pools": freed})
+
+
+def amounts_over(connection: Connection, pools: Iterable[str], now: datetime, steady_seconds: float) -> Counter[str]:
+    """How many tokens of pools are held by leases that are over, as a ledger would take them back."""
+    over_since = now - timedelta(seconds=JUMP_SECONDS)
+    parameters = {"pools": sorted(pools), "over_since": over_since, "steady_seconds": steady_seconds}
+    return Counter({row.pool: int(row.amount) for row in connection.execute(_SELECT_AMOUNTS_OVER, parameters)})
+
+
+def asking(connection: Connection, pools: Iterable[str], now: datetime) -> Counter[str]:
+    """How many stand in line for pools, but for executions that wait for their leases: those are counted as such."""
+    rows = connection.execute(_SELECT_ASKING, {"pools": sorted(pools), "now": now})
+    return Counter({row.pool: row.number for row in rows})
 
 
 def releases(connection: Connection) -> dict[str, int]:

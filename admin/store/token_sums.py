@@ -15,7 +15,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, func, selec
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book
-from admin.core.token_pools.limits import execution_bucket
+from admin.core.token_pools.limits import WHOLE_POOL, execution_bucket
 from admin.store.batches import Insertion, insert_all
 from admin.store.keys import KeyedQuery
 from admin.store.token_tables import token_grants, token_sums
@@ -29,6 +29,7 @@ _SELECT_BY_EXECUTION = (
     .where(_grants.pool.in_(_of_pools), _grants.execution.in_(bindparam("executions", expanding=True)))
     .group_by(*_run)
 )
+_SELECT_USED = select(_sums.pool, _sums.amount).where(_sums.pool.in_(_of_pools), _sums.bucket == WHOLE_POOL)
 _DELETE = delete(token_sums).where(_sums.pool.in_(_of_pools))
 
 
@@ -70,6 +71,11 @@ class KeptSums:
             for row in self._connection.execute(_SELECT_BY_EXECUTION, of_pools):
                 bucket = execution_bucket(Scope(row.domain, row.project), row.execution)
                 self._known[row.pool, bucket] = Sum(int(row.amount), row.number)
+
+
+def used(connection: Connection, pools: Iterable[str]) -> Counter[str]:
+    """How many tokens of pools are held, also by leases that are over and not taken back yet."""
+    return Counter({row.pool: row.amount for row in connection.execute(_SELECT_USED, {"pools": sorted(pools)})})
 
 
 def changes(books: Mapping[str, Book]) -> Insertion:

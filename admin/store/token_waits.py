@@ -14,7 +14,7 @@ from admin.store.execution_tables import executions
 from admin.store.executions import IS_QUEUED, Execution
 
 #: So many are looked at to tell a place in line.
-_MOST = 10_000
+MOST = 10_000
 
 
 class WaitingForTokens(NamedTuple):
@@ -53,9 +53,13 @@ _WAITS = (
     _columns.lease_expires_at.is_(None),
     _columns.reason == WAITING_FOR_TOKENS,
 )
-#: In the order of their ids, but not by the index of all ids: those that need tokens are few among the finished.
+#: In the order in which they are served, but for shares; not by the index of all ids, for those that need tokens are
+#: few among the finished.
 _SELECT = (
-    select(*(_columns[name] for name in WaitingForTokens._fields)).where(*_WAITS).order_by(_columns.id + 0).limit(_MOST)
+    select(*(_columns[name] for name in WaitingForTokens._fields))
+    .where(*_WAITS)
+    .order_by(_columns.tier, _columns.priority.desc(), _columns.id + 0)
+    .limit(MOST)
 )
 _COUNT = select(_columns.token_pools, func.count().label("number")).where(*_WAITS).group_by(_columns.token_pools)
 

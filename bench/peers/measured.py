@@ -17,7 +17,8 @@ from sqlalchemy.engine import make_url
 
 from bench.databases import Backend
 from bench.figures import Figure, rate_figure
-from bench.load import Call, Pace, measure_in_turns
+from bench.http_pairs import pair_measure
+from bench.load import Call, Measure, Pace, measure_in_turns
 from bench.peers.environments import Unavailable, environment
 from tests.support.ports import free_port
 
@@ -81,11 +82,11 @@ def _prefect(backend: Backend, pace: Pace) -> Iterator[Figure]:
         flow.raise_for_status()
         body = {"flow_id": flow.json()["id"], "name": "e<unique>", "parameters": {"epochs": 3}}
         call = Call(port=port, path="/api/flow_runs/", method="POST", body=json.dumps(body))
-        slot = _prefect_slot(port)
+        slots = _prefect_slots(port)
         rates = measure_in_turns(
             {
                 "prefect: create a flow run over HTTP": call.measure,
-                "prefect: take a slot of a concurrency limit over HTTP": slot.measure,
+                "prefect: take a slot of a concurrency limit and give it back over HTTP": slots,
             },
             pace,
         )
@@ -93,13 +94,17 @@ def _prefect(backend: Backend, pace: Pace) -> Iterator[Figure]:
         yield rate_figure(NAME, what, backend.name, rate)
 
 
-def _prefect_slot(port: int) -> Call:
-    """A slot of a limit that is never reached."""
+def _prefect_slots(port: int) -> Measure:
+    """Slots of a limit that is never reached, by the same program that takes tokens of ours over HTTP."""
     limit = {"name": "hive", "limit": 10**9, "active": True}
-    url = f"http://127.0.0.1:{port}/api/v2/concurrency_limits"
-    requests.post(f"{url}/", json=limit, timeout=30).raise_for_status()
-    body = {"slots": 1, "names": ["hive"], "mode": "concurrency"}
-    return Call(port=port, path="/api/v2/concurrency_limits/increment", method="POST", body=json.dumps(body))
+    path = "/api/v2/concurrency_limits"
+    requests.post(f"http://127.0.0.1:{port}{path}/", json=limit, timeout=30).raise_for_status()
+    slot = {"slots": 1, "names": ["hive"]}
+    return pair_measure(
+        port,
+        lambda: (f"{path}/increment", {**slot, "mode": "concurrency"}),
+        lambda _: (f"{path}/decrement", {**slot, "occupancy_seconds": 0.0}),
+    )
 
 
 @contextmanager

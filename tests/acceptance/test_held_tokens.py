@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import threading
 import time
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from admin.store.token_backends.redis import TAG
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from ctl.client import Client, HeldTokens
 from ctl.client.answers import Document
 from ctl.client.errors import TokensExhausted, TokensLost
 from tests.acceptance.test_client import run_script
-from tests.support.admins import RunningAdmin
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.redis import redis_server, running_redis
 from tests.support.shells import Shell
+from tests.support.token_backends import open_redis
 from tests.support.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs/token-pools.md"
 HERE = {"project": "flytesnacks", "domain": "development"}
 RUN = "rainbowctl run-with-token hive -p flytesnacks -d development"
+
+
+on_every_backend = pytest.mark.parametrize("admin", ["sqlite", "postgresql", "redis"], indirect=True)
+
+
+@pytest.fixture
+def admin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunningAdmin]:
+    """A real admin that keeps grants in its SQLite, unless a test names another backend."""
+    kind, database, environment = getattr(request, "param", "sqlite"), None, {}
+    with ExitStack() as stack:
+        if kind == "postgresql":
+            database = stack.enter_context(request.getfixturevalue("postgresql_databases").borrowed())
+        if kind == "redis":
+            pytest.importorskip("redis")
+            if redis_server() is None:
+                pytest.skip("neither Redis nor Valkey is installed")
+            address = stack.enter_context(running_redis()).address
+            open_redis(connect(RedisSettings(host_paths=(address,))), TAG)
+            variable = "RAINBOW_RESOURCEMANAGER"
+            environment = {f"{variable}_TYPE": "redis", f"{variable}_REDIS_HOST_PATH": address}
+        yield stack.enter_context(running_admin(tmp_path, database=database, environment=environment))
 
 
 @pytest.fixture
@@ -69,6 +97,7 @@ def test_a_resource_is_registered_once(admin: RunningAdmin) -> None:
         assert client.register_resource("hive", 3)["capacity"] == 1
 
 
+@on_every_backend
 def test_programs_share_a_pool_and_the_next_in_line_is_told_why_it_waits(shell: Shell) -> None:
     with Client(shell.admin.url) as client:
         with tokens_of(client) as first:
@@ -87,6 +116,7 @@ def test_programs_share_a_pool_and_the_next_in_line_is_told_why_it_waits(shell: 
     assert (pool(shell)["used"], pool(shell)["waiting"]) == (0, 0)
 
 
+@on_every_backend
 def test_an_old_holder_that_comes_back_is_refused(shell: Shell) -> None:
     with Client(shell.admin.url) as client:
         old = tokens_of(client, lease=1)
@@ -149,6 +179,7 @@ def test_signals_are_passed_on(shell: Shell) -> None:
         assert process.wait(60) == 130
 
 
+@on_every_backend
 def test_a_lost_lease_ends_the_command_and_says_why(shell: Shell) -> None:
     script = "trap 'echo asked; exit 3' TERM; echo runs; while :; do sleep 0.02; done"
     with shell.running(f'{RUN} --lease 1s -- sh -c "{script}"') as process:
@@ -161,6 +192,7 @@ def test_a_lost_lease_ends_the_command_and_says_why(shell: Shell) -> None:
     assert b"The lease was lost; the command ended with status 3." in err
 
 
+@on_every_backend
 def test_the_tokens_of_a_killed_holder_are_free_after_the_lease_and_not_before(shell: Shell) -> None:
     with shell.running(f'{RUN} --lease 1s -- sh -c "echo runs; exec sleep 60"') as process:
         until = datetime.fromisoformat(started(shell, process))
@@ -168,6 +200,48 @@ def test_the_tokens_of_a_killed_holder_are_free_after_the_lease_and_not_before(s
         with Client(shell.admin.url) as client, tokens_of(client, timeout=60):
             assert datetime.now(UTC) >= until
     assert process.returncode == -signal.SIGKILL
+
+
+#: Read by Python at its start: the clock by which the admin counts is minutes away from that of everybody else.
+SHIFTED_CLOCK = """
+from datetime import timedelta
+from admin.store.database import Database
+
+initialize = Database.__init__
+
+def shifted(self, *arguments, **options):
+    initialize(self, *arguments, **options)
+    clock = self.clock
+    self.clock = lambda: clock() + timedelta(minutes={minutes})
+
+Database.__init__ = shifted
+"""
+
+
+@pytest.mark.parametrize("minutes", [-7, 7])
+def test_clocks_of_holder_and_admin_may_be_minutes_apart(tmp_path: Path, minutes: int) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(SHIFTED_CLOCK.format(minutes=minutes))
+    search_path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with running_admin(tmp_path, environment={"PYTHONPATH": search_path}) as admin, Client(admin.url) as client:
+        client.register_resource("hive", 1)
+        with tokens_of(client, lease=2) as held:
+            assert held.expires_at is not None
+            first = datetime.fromisoformat(held.expires_at)
+            apart = (first - datetime.now(UTC)).total_seconds() / 60
+            assert abs(apart - minutes) < 1
+            wait_until(lambda: datetime.fromisoformat(held.expires_at or "") > first + timedelta(seconds=4))
+            assert not held.lost.is_set()  # for two leases
+            with pytest.raises(TokensExhausted):
+                tokens_of(client, timeout=0).acquire()
+        silent = tokens_of(client, lease=2)
+        begin = time.monotonic()
+        silent.acquire()  # and never renewed
+        with tokens_of(client, timeout=60):
+            assert time.monotonic() >= begin + 2
+            with pytest.raises(TokensLost):
+                silent.check()
 
 
 def test_a_pool_is_explained_the_same_as_text_as_json_and_over_rest(shell: Shell) -> None:

@@ -6,10 +6,12 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from tests.conftest import MakeApp
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_console_fleet import shown, words_of
 from tests.integration.test_users import made_user
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok
+from tests.support.ports import free_port
 from tests.support.small_console import HOSTILE
 
 POOLS = "/console/token-pools"
@@ -49,6 +51,17 @@ def test_what_is_held_is_released_by_force_after_its_name_was_typed(hive: FlaskC
     assert (done.status_code, done.location) == (303, f"{POOLS}/hive")
     assert get(hive, "token_pools/hive")["used"] == 0
     assert hive.get(f"{path}?token=nobody").status_code == 409
+
+
+def test_pools_are_shown_while_redis_does_not_answer(make_app: MakeApp) -> None:
+    pytest.importorskip("redis")
+    redis = {"hostPaths": [f"127.0.0.1:{free_port()}"]}
+    api = make_app(resourcemanager={"type": "redis", "redis": redis}).test_client()
+    ok(api.put(f"{API}/token_pools/hive", json={"token_pool": {"name": "hive", "capacity": 471}}))
+    for page in (POOLS, f"{POOLS}/hive"):
+        words = words_of(shown(api, page))
+        assert "471" in words
+        assert "Redis does not answer" in words
 
 
 def test_viewers_see_the_pool_and_release_nothing(app: Flask, hive: FlaskClient) -> None:

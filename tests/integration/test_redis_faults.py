@@ -15,7 +15,7 @@ from admin.core.token_pools.answers import Granted, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
 from admin.store.token_backends.base import TokenBackend, TokensUnavailable
-from admin.store.token_backends.redis import RedisSettings, connect
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from tests.support.databases import SqliteDatabases
 from tests.support.redis import RunningRedis, redis_server, running_redis
 from tests.support.token_backends import define, opened_backend, opened_database

@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.metrics import count_tokens, token_refusals
 from admin.services import exchange_batches
+from admin.store import token_grants
 from admin.store.token_backends.base import Observer
 from tests.conftest import MakeApp
 from tests.support.agents import PlayedAgent, add, event_types, phase, played_agent, shown
@@ -97,6 +98,40 @@ def test_no_sync_waits_for_a_redis_that_hangs(app: Flask, server: RunningRedis) 
     wait_until(lambda: agent.start(1) == ["e"])
 
 
+@pytest.mark.parametrize("app", [60.0], indirect=True)
+def test_what_ends_while_redis_hangs_is_given_back_when_it_answers(app: Flask, server: RunningRedis) -> None:
+    agent = play(app, "here")
+    add(agent, "e", **HIVE)
+    assert agent.start(1) == ["e"]
+    server.process.send_signal(signal.SIGSTOP)
+    agent.finish(["e"])
+    server.process.send_signal(signal.SIGCONT)
+
+    def is_given_back() -> bool:
+        agent.sync()
+        return used(agent) == 0
+
+    wait_until(is_given_back)  # long before its lease is over
+
+
+@pytest.mark.parametrize("app", [60.0], indirect=True)
+def test_a_release_over_rest_wakes_those_that_wait(app: Flask) -> None:
+    agent, context = play(app, "here"), context_of(app)
+    claim = {"token": "etl", "pools": {"hive": 1}}
+    held = ok(agent.client.post(f"{API}/token_allocations", json={"claim": claim}))
+    add(agent, "e", **HIVE)
+    assert agent.offered(1) == {}
+
+    def releases() -> int:
+        with context.database.reading() as connection:
+            return token_grants.releases(connection)["hive"]
+
+    before = releases()
+    ok(agent.client.post(f"{API}/token_releases", json={"release": {**claim, "number": held["number"]}}))
+    assert releases() > before
+    assert agent.start(1) == ["e"]
+
+
 @pytest.mark.parametrize("app", [3.0], indirect=True)
 def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask, server: RunningRedis) -> None:
     from redis import Redis
@@ -111,7 +146,7 @@ def test_the_explanation_says_that_a_flushed_redis_grants_nothing_yet(app: Flask
     agent.finish(["d"])
     with Redis(host=host, port=int(port)) as client:
         client.flushall()
-    reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+    reason = "Redis was restarted or flushed, or has lost grants: nothing is granted until all holders could renew."
     told = explanation(agent.client, "e", project=agent.project)["status"]["message"]
     assert told.endswith(f"it waits for 1 token of hive. {reason}")
     assert agent.client.get("/api/v1/token_pools/hive").get_json()["reason"] == reason

@@ -15,10 +15,13 @@ from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Answer, Exhausted, Granted, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend, TokensUnavailable
 from admin.store.token_backends.database import DatabaseTokens
-from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
+from admin.store.token_backends.redis import RedisTokens
+from admin.store.token_backends.redis_client import RedisSettings, connect
+from tests.support.agent_processes import wire_to
 from tests.support.databases import SqliteDatabases
 from tests.support.redis import RunningRedis, redis_server, running_redis
 from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
@@ -168,6 +171,50 @@ def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Databa
         refused(backend, claim("b"))  # the lease is over, but its holder had no time to renew since the jump
         assert isinstance(backend.renew(Renewal.of(first.grants)), Renewed)
     client.close()
+
+
+def test_a_cut_network_takes_nothing_from_those_who_could_not_renew(server: RunningRedis, database: Database) -> None:
+    with (
+        wire_to(server.address) as network,
+        opened_backend(
+            database, network.url.removeprefix("http://"), tag="cut", longest_lease_seconds=LEASE
+        ) as backend,
+    ):
+        assert isinstance(backend, RedisTokens)
+        first = granted(backend, claim("a", 2))
+        network.break_off()
+        cut_at = time.monotonic()
+        with pytest.raises(TokensUnavailable):
+            backend.renew(Renewal.of(first.grants))
+        wait_until(lambda: time.monotonic() > cut_at + LEASE + 2 * JUMP_SECONDS)
+        network.mend()
+        assert backend.used(["hive"], ["///"])["hive"]["///"] == 2  # what a sync asks before it renews
+        refused(backend, claim("b"))
+        assert isinstance(backend.renew(Renewal.of(first.grants)), Renewed)
+        wait_until(lambda: isinstance(backend.allocate(claim("b")), Granted))  # its holder is gone by now
+
+
+def test_grants_that_redis_has_dropped_are_renewed_before_anything_is_granted(
+    server: RunningRedis, database: Database
+) -> None:
+    with opened_backend(database, server.address, tag="dropped", longest_lease_seconds=5.0) as backend:
+        first = granted(backend, replace(claim("a", 2), lease_seconds=5.0))
+        client = connect(RedisSettings(host_paths=(server.address,)))
+        client.delete("{dropped}:grants:hive")
+        client.close()
+        assert "has lost grants" in refused(backend, claim("b")).reason
+        assert isinstance(backend.renew(Renewal.of(first.grants)), Renewed)
+        assert backend.usage(["hive"])["hive"].used == 2
+
+
+def test_a_server_that_drops_keys_is_warned_of(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("redis")
+    with (
+        running_redis("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru") as server,
+        opened_backend(database, server.address) as backend,
+    ):
+        granted(backend, claim("a"))
+        assert "set maxmemory-policy to noeviction" in caplog.text
 
 
 def summary(answer: Answer) -> object:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, select
 
 from admin.core.settings.scopes import Scope
+from admin.core.token_pools import ledger
 from admin.core.token_pools.answers import (
     Conflict,
     Granted,
@@ -21,17 +24,22 @@ from admin.core.token_pools.answers import (
     Renewed,
     UnknownPools,
 )
-from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.claims import RUNS_ALREADY, Claim
 from admin.core.token_pools.definitions import Caps
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.limits import TOKEN_POOL_QUOTA
+from admin.store import token_pools
 from admin.store.attributes import attributes
 from admin.store.database import Database
-from admin.store.token_backends.base import TokenBackend
+from admin.store.token_backends import redis_documents
+from admin.store.token_backends.base import PoolTotals, TokenBackend
 from admin.store.token_backends.choice import choose_backend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.noop import NoTokens
-from admin.store.token_backends.redis import RedisSettings, RedisTokens
+from admin.store.token_backends.redis import RedisTokens
+from admin.store.token_backends.redis_client import RedisSettings
+from admin.store.token_pools import Head
+from admin.store.token_tables import token_grants
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
 from tests.support.waiting import wait_until
@@ -173,6 +181,19 @@ def test_several_pools_are_granted_all_or_none(backend: TokenBackend) -> None:
     assert backend.release(Release(token="a", pools=("hive", "spark"))) == Released(amounts={"hive": 2, "spark": 1})
 
 
+def test_totals_are_those_of_all_who_hold_and_stand_in_line(backend: TokenBackend) -> None:
+    granted(backend, claim("a"))
+    granted(backend, claim("b", {"hive": 1, "spark": 2}, lease_seconds=0.3))
+    refused(backend, waiting("c", {"hive": 2}))
+    refused(backend, waiting("execution/x/1", {"hive": 2}))  # which the executions themselves count
+    refused(backend, waiting("execution/y/1", {"hive": 2}, priority=RUNS_ALREADY))
+    totals = backend.totals(["hive", "spark"])
+    assert totals == {"hive": PoolTotals(used=2, asking=2), "spark": PoolTotals(used=2)}
+    wait_until(lambda: backend.totals(["hive", "spark"])["spark"].used == 0)
+    assert backend.totals(["hive"])["hive"].used == 1
+    assert backend.totals([]) == {}
+
+
 def test_a_lease_that_nobody_renews_is_over_and_not_before(backend: TokenBackend) -> None:
     time_before = time.monotonic()
     lost = granted(backend, claim("a", {"hive": 2}, lease_seconds=0.4))
@@ -222,6 +243,19 @@ def test_those_that_wait_are_served_in_order(backend: TokenBackend) -> None:
     granted(backend, waiting("b"))
 
 
+def test_no_more_stand_in_line_than_are_allowed(backend: TokenBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (ledger, redis_documents):
+        monkeypatch.setattr(module, "MOST_WAITERS", 2)
+    granted(backend, claim("x", {"hive": 2}))
+    assert [refused(backend, waiting(token)).place for token in "ab"] == [1, 2]
+    answer = refused(backend, waiting("c"))
+    assert (answer.place, answer.waiting, answer.is_line_full) == (None, 2, True)
+    assert refused(backend, waiting("a")).place == 1  # who stands there stays there
+    assert refused(backend, claim("d")).is_line_full is False  # it does not want to wait
+    backend.release(Release(token="b", pools=("hive",)))
+    assert refused(backend, waiting("c")).place == 2
+
+
 def test_a_large_request_reserves_only_where_the_pool_is_short(backend: TokenBackend) -> None:
     granted(backend, claim("x"))
     granted(backend, claim("y"))
@@ -242,6 +276,45 @@ def test_who_no_longer_asks_holds_nobody_up(backend: TokenBackend) -> None:
     backend.release(Release(token="x", pools=("hive",)))
     granted(backend, waiting("b"))
     wait_until(lambda: backend.usage(["hive"])["hive"].waiters == ())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"], indirect=True)
+def test_what_a_transaction_corrected_that_was_rolled_back_is_corrected_again(
+    backend: TokenBackend, database: Database
+) -> None:
+    granted(backend, claim("a", lease_seconds=600))
+    earlier = datetime.now(UTC) - timedelta(hours=1)
+    database.clock = lambda: earlier
+
+    def stored() -> datetime:
+        with database.reading() as connection:
+            expires_at: datetime = connection.execute(select(token_grants.c.expires_at)).scalar_one()
+        return expires_at
+
+    with suppress(ZeroDivisionError), database.writing() as connection:
+        backend.session(connection, ["hive"], [], ["a"]).save()
+        raise ZeroDivisionError
+    assert stored() > earlier + timedelta(seconds=600)
+    backend.release(Release(token="b", pools=("hive",)))
+    assert stored() == earlier + timedelta(seconds=600)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_pool_that_is_made_while_a_claim_looks_for_it_is_there_for_the_next(
+    backend: TokenBackend, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock_heads = token_pools.lock_heads
+
+    def lock_and_define(connection: Connection, pools: Iterable[str]) -> dict[str, Head]:
+        heads = lock_heads(connection, pools)
+        define(database, {"new": {"capacity": 1}})
+        return heads
+
+    with monkeypatch.context() as patched:
+        patched.setattr(token_pools, "lock_heads", lock_and_define)
+        patched.setattr(token_pools, "lock", lambda connection, pools: lock_heads(connection, pools))
+        assert backend.allocate(claim("a", {"new": 1})) == UnknownPools(pools=("new",))
+    granted(backend, claim("a", {"new": 1}))
 
 
 def test_noop_grants_everything() -> None:

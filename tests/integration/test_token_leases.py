@@ -1,10 +1,10 @@
-"""Tokens of executions: granted with the lease, held as long, and given back however it ends; on both databases."""
+"""Tokens of executions: granted with the lease, held as long, and given back however it ends; on every backend."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +15,10 @@ from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.queueing_budgets import end_overdue
+from admin.store.token_backends.redis import TAG
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, phase, played_agent, shown, types
-from tests.support.apps import context_of
+from tests.support.apps import context_of, opened_app
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -26,18 +28,36 @@ from tests.support.placing import (
     get,
     new_project,
     ok,
+    put_attribute,
     refused,
     register_plan,
     register_workflow,
 )
 from tests.support.statements import statements
+from tests.support.token_backends import open_redis
 from tests.support.waiting import wait_until
 
-SECTIONS = {
+SECTIONS: dict[str, dict[str, Any]] = {
     "agents": {"leaseSeconds": 60},
     "resourcemanager": {"taskTypes": {"hive": {"by-type": 1}}},
 }
 Play = Callable[..., PlayedAgent]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "redis"])
+def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """One admin for all tests, which keeps grants in either database, or in Redis."""
+    manager: dict[str, Any] = dict(SECTIONS["resourcemanager"])
+    if request.param == "redis":
+        address = request.getfixturevalue("redis").address
+        open_redis(connect(RedisSettings(host_paths=(address,))), TAG)
+        manager |= {"type": "redis", "redis": {"hostPaths": [address]}}
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_databases").set_up()
+    else:
+        url = request.getfixturevalue("sqlite_databases").set_up(tmp_path_factory.mktemp("shared"))
+    with opened_app(url, agents=SECTIONS["agents"], resourcemanager=manager) as app:
+        yield app
 
 
 @pytest.fixture
@@ -147,6 +167,22 @@ def test_the_line_goes_over_all_clusters_by_age(play: Play, hive: str) -> None:
     assert there.start(1) == ["second"]
     there.finish(["second"])
     assert here.start(1) == ["third"]
+
+
+def test_what_waits_for_a_quota_keeps_no_place_in_line(shared: FlaskClient, play: Play, project: str) -> None:
+    pool = define(shared, f"left-{project}", 1)
+    here, there = play("a"), play("b", project=new_project(shared, f"t{project}"))
+    add(there, "first", **need(pool))
+    assert there.start(1) == ["first"]
+    add(here, "plain")
+    add(here, "second", **need(pool))
+    assert here.start(2) == ["plain"]
+    put_attribute(shared, "project", "execution_quota", {"running": 1}, project=project)
+    assert here.offered(1) == {}
+    assert phase(here, "second") == ("QUEUED", "QUOTA_FULL")
+    there.finish(["first"])
+    add(there, "third", **need(pool))
+    assert there.start(1) == ["third"]
 
 
 def test_priority_goes_first_then_the_smallest_share_then_age(shared: FlaskClient, play: Play, project: str) -> None:

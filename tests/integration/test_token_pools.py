@@ -150,7 +150,11 @@ def test_while_redis_does_not_answer_nothing_is_granted_or_deleted(make_app: Mak
     ok(api.post(f"{API}/attribute_changes", json={"changes": [{"token_pool_definition": HIVE}]}))
     answer = api.post(f"{API}/token_allocations", json={"claim": claim("a")})
     assert "Redis does not answer" in refused(answer, 503, "tokens_unreachable")["message"]
-    refused(api.get(f"{API}/token_pools/hive"), 503, "tokens_unreachable")
+    for pool in (ok(api.get(f"{API}/token_pools/hive")), *ok(api.get(f"{API}/token_pools"))["token_pools"]):
+        assert (pool["capacity"], "used" in pool, "holders" in pool) == (HIVE["capacity"], False, False)
+        assert "Redis does not answer" in pool["reason"]
+    assert define(api, capacity=7)["token_pool"]["capacity"] == 7
+    refused(api.get(f"{API}/token_pools/hive/explanation"), 503, "tokens_unreachable")
     refused(api.delete(f"{API}/token_pools/hive"), 503, "tokens_unreachable")
 
 

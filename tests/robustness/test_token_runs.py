@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 import yaml
 
-from admin.store.token_backends.redis import TAG, RedisSettings, connect
+from admin.store.token_backends.redis import TAG
+from admin.store.token_backends.redis_client import RedisSettings, connect
 from tests.conftest import Scale
-from tests.support.admins import running_admin
+from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import DOMAIN, PROJECT, Site, running_site, write_admin_configuration
+from tests.support.placing import LEVELS
 from tests.support.redis import RunningRedis
 from tests.support.token_backends import open_redis
 from tests.support.waiting import wait_until
@@ -39,6 +43,49 @@ def test_no_more_run_than_there_are_tokens_of_redis(redis: RunningRedis, tmp_pat
     check_runs(tmp_path, scale(30, full=300), f"sqlite:///{tmp_path}/rainbow.db", manager)
 
 
+@pytest.mark.parametrize("kind", ["database", "redis"])
+def test_projects_get_tokens_by_their_shares_on_all_clusters(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """One project asks first for all it wants; the others get theirs meanwhile, half as many for half the weight."""
+    (tmp_path / "running").mkdir()
+    script, manager = RUN.format(directory=tmp_path), dict[str, Any](type=kind)
+    if kind == "redis":
+        redis: RunningRedis = request.getfixturevalue("redis")
+        open_redis(connect(RedisSettings(host_paths=(redis.address,))), TAG)
+        manager["redis"] = {"hostPaths": [redis.address], "longestLeaseSeconds": 60}
+    path = write_admin_configuration(tmp_path, leaseSeconds=60)
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "resourcemanager": manager}))
+    wanted = {"flytesnacks": 12, "flyteexamples": 6, "maps": 6}
+    with (
+        running_admin(tmp_path, "--config", str(path)) as admin,
+        running_site(admin, tmp_path / "one", slots=20) as one,
+        running_site(admin, tmp_path / "two", slots=20) as two,
+    ):
+        added = requests.post(f"{admin.url}/api/v1/projects", json={"project": {"id": "maps"}}, timeout=60)
+        assert added.status_code == 200, added.text
+        put(admin, "token_pools/shared", {"token_pool": {"name": "shared", "capacity": 4}})
+        weight = {"matching_attributes": {"token_pool_quota": {"weight": 2.0}}}
+        put(admin, LEVELS["project"].format(project="flytesnacks"), {"attributes": weight})
+        for project, number in wanted.items():
+            for run in range(number):
+                job = {"command": ["sh", "-c", script, "sh", f"{project}-{run:02}"]}
+                site = one if run % 2 else two
+                create_one(site, f"{project}-{run:02}", job, "shared", project=project)
+        one.start()
+        two.start()
+        count = sum(wanted.values())
+        wait_until(lambda: finished(one) == count, 600, explain=lambda: one.log[-4000:] + two.log[-4000:])
+    seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
+    assert (max(seen) <= 4, len(seen)) == (True, count)
+    order = [line.split() for line in (tmp_path / "order").read_text().splitlines()]
+    granted = [name.partition("-")[0] for name, _ in sorted(order, key=lambda entry: int(entry[1]))]
+    # By age alone the first twelve would all be of one project. Each may be ahead by what runs at once.
+    first = Counter(granted[:16])
+    assert first["flytesnacks"] in range(6, 11), granted
+    assert min(first["flyteexamples"], first["maps"]) >= 2, granted
+
+
 def check_runs(tmp_path: Path, count: int, database_url: str, manager: dict[str, Any]) -> None:
     """Executions run on an agent that is killed and started again within the lease."""
     (tmp_path / "running").mkdir()
@@ -50,8 +97,7 @@ def check_runs(tmp_path: Path, count: int, database_url: str, manager: dict[str,
         running_admin(tmp_path, "--config", configuration, database=database_url, is_cold=True) as admin,
         running_site(admin, tmp_path, slots=40) as site,
     ):
-        pool = {"token_pool": {"name": "hive", "capacity": TOKENS}}
-        assert requests.put(f"{admin.url}/api/v1/token_pools/hive", json=pool, timeout=60).status_code == 200
+        put(admin, "token_pools/hive", {"token_pool": {"name": "hive", "capacity": TOKENS}})
         create(site, script, count)
         site.start()
         wait_until(lambda: len(started(tmp_path)) > count // 4, 300)
@@ -78,19 +124,23 @@ def check_runs(tmp_path: Path, count: int, database_url: str, manager: dict[str,
 
 def create(site: Site, script: str, count: int) -> None:
     """Executions that need a token each, the last tenth of them urgent."""
-    entries = []
     for number in range(count):
         name = f"{'urgent' if number >= count * 9 // 10 else 'run'}-{number:04}"
-        spec = {
-            "cluster": site.cluster,
-            "job": {"command": ["sh", "-c", script, "sh", name]},
-            "token_pools": {"hive": 1},
-            **({"quality_of_service": {"tier": "HIGH"}} if name.startswith("urgent") else {}),
-        }
-        entries.append({"project": PROJECT, "domain": DOMAIN, "name": name, "spec": spec})
-    for entry in entries:
-        answer = requests.post(f"{site.admin.url}/api/v1/executions", json=entry, timeout=60)
-        assert answer.status_code == 200, answer.text
+        more: dict[str, Any] = {"quality_of_service": {"tier": "HIGH"}} if name.startswith("urgent") else {}
+        create_one(site, name, {"command": ["sh", "-c", script, "sh", name]}, "hive", **more)
+
+
+def create_one(site: Site, name: str, job: dict[str, Any], pool: str, project: str = PROJECT, **more: Any) -> None:
+    """An execution at a site that needs a token."""
+    spec = {"cluster": site.cluster, "job": job, "token_pools": {pool: 1}, **more}
+    entry = {"project": project, "domain": DOMAIN, "name": name, "spec": spec}
+    answer = requests.post(f"{site.admin.url}/api/v1/executions", json=entry, timeout=60)
+    assert answer.status_code == 200, answer.text
+
+
+def put(admin: RunningAdmin, path: str, body: dict[str, Any]) -> None:
+    answer = requests.put(f"{admin.url}/api/v1/{path}", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
 
 
 def usage(site: Site) -> tuple[int, int]:

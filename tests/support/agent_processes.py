@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -220,7 +220,7 @@ def running_site(admin: RunningAdmin, directory: Path, **settings: Any) -> Itera
 
 
 class Wire:
-    """A connection between an agent and its admin that can be cut: nothing passes, and neither side notices."""
+    """A connection between two programs that can be cut: nothing passes, and neither side notices; or broken off."""
 
     def __init__(self, url: str) -> None:
         self.connect_to(url)
@@ -230,7 +230,7 @@ class Wire:
         self.passed = self.held_back = 0
         self._whole = threading.Event()
         self._whole.set()
-        self._closed = False
+        self._closed = self._broken = False
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -244,8 +244,16 @@ class Wire:
         """Hold everything back from now on."""
         self._whole.clear()
 
+    def break_off(self) -> None:
+        """End all connections, and each that is opened from now on."""
+        self._broken = True
+        for connection in self._sockets:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
     def mend(self) -> None:
         """Let everything pass again, including what was held back."""
+        self._broken = False
         self._whole.set()
 
     def close(self) -> None:
@@ -264,6 +272,9 @@ class Wire:
                 inner, _ = self._listener.accept()
             except OSError:
                 return
+            if self._broken:
+                inner.close()
+                continue
             try:
                 outer = socket.create_connection(self._target)
             except OSError:
@@ -297,9 +308,9 @@ class Wire:
 
 
 @contextmanager
-def wire_to(admin: RunningAdmin) -> Iterator[Wire]:
-    """A wire that is closed at the end."""
-    wire = Wire(admin.url)
+def wire_to(server: RunningAdmin | str) -> Iterator[Wire]:
+    """A wire to an admin, or to an address, that is closed at the end."""
+    wire = Wire(server if isinstance(server, str) else server.url)
     try:
         yield wire
     finally:

@@ -18,11 +18,12 @@ from admin.store import token_pools
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
-from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
+from admin.store.token_backends.redis import RedisTokens
+from admin.store.token_backends.redis_client import RedisSettings, connect, connect_briefly
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
-    from admin.store.token_backends.redis import Client
+    from admin.store.token_backends.redis_client import Client
 
 
 @contextmanager
@@ -59,13 +60,15 @@ def opened_backend(database: Database, redis_address: str | None, **options: Any
         yield DatabaseTokens(database)
         return
     tag = options.pop("tag", f"test-{secrets.token_hex(4)}")
-    client = connect(RedisSettings(host_paths=(redis_address,), max_retries=1))
+    settings = RedisSettings(host_paths=(redis_address,), max_retries=1)
+    client, brief_client = connect(settings), connect_briefly(settings)
     try:
         if options.pop("is_open", True):
             open_redis(client, tag)
-        yield RedisTokens(lambda: client, database, tag=tag, **options)
+        yield RedisTokens(lambda: client, database, brief_client=lambda: brief_client, tag=tag, **options)
     finally:
         client.close()
+        brief_client.close()
 
 
 def open_redis(client: Client, tag: str) -> None:

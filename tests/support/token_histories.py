@@ -85,7 +85,11 @@ class History:
     def replay(self, calls: Iterable[Call]) -> None:
         """Place every call."""
         self._calls = list(calls)
-        self._bounds = [call.bounds() for call in self._calls]
+        shared: dict[object, list[tuple[Bound, int]]] = {}  # those of a million calls are few
+        self._bounds = [
+            shared.setdefault((tuple(call.amounts.items()), call.place, call.execution), call.bounds())
+            for call in self._calls
+        ]
         grants = [(call.number, key) for key, call in enumerate(self._calls) if call.result == "granted"]
         for _number, key in sorted(grants):
             for pool in self._calls[key].amounts:

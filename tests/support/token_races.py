@@ -188,7 +188,7 @@ def race(place: Place, directory: Path, calls: int) -> None:
 
         def watch() -> None:
             while not is_over.wait(0.5):
-                wrong.extend(exceeded(backend))
+                wrong.extend(repeated(lambda: exceeded(backend)))
 
         watcher = threading.Thread(target=watch)
         watcher.start()

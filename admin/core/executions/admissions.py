@@ -68,6 +68,10 @@ class Line(Generic[Candidate]):
         self._share = share  #: None for one that shares nothing
         self._kinds: dict[Hashable, deque[Candidate]] = {}
         self._refusals: dict[Hashable, tuple[Refusal, int]] = {}
+        self.extend(candidates)
+
+    def extend(self, candidates: Iterable[Candidate]) -> None:
+        """Have others stand behind those of their kinds."""
         for candidate in candidates:
             self._kinds.setdefault(candidate.kind, deque()).append(candidate)
 

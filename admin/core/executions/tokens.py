@@ -19,8 +19,6 @@ WAITING_FOR_TOKENS = "WAITING_FOR_TOKENS"
 NUMBER_VARIABLE = "RAINBOW_TOKEN_NUMBER"
 #: A tier counts more than any priority within one; both fit into 32 bits.
 _TIER_STEP, _LARGEST_PRIORITY = 10**6, 4 * 10**5
-#: The priority of what runs already and has lost its tokens: before all that waits, of whatever tier and priority.
-RUNS_ALREADY = 10**9
 #: The priority of an execution that has none, which is that of a claim that has none.
 _USUAL_PRIORITY = 50
 

@@ -43,6 +43,7 @@ class Exhausted:
     waiting: int = 0  #: how many stand in line for any of its pools, itself included
     reason: str = ""  #: why nothing is granted to anyone now, where no limit is full
     is_repeated: bool = False  #: whether the claim was refused before, and asked again
+    is_line_full: bool = False  #: whether it was to wait and does not, since too many do already
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from admin.core.token_pools.definitions import NO_CAPS, Caps
 
 #: How the tokens of executions start, which no request may name.
 EXECUTION_PREFIX = "execution/"
+#: The priority of what runs already and has lost its tokens: before all that waits, of whatever tier and priority.
+RUNS_ALREADY = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.limits import buckets_of
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 
 #: How much later than a whole lease a deadline may be before the clock must have gone back.
 _TOLERANCE = timedelta(seconds=5)
@@ -41,6 +42,10 @@ class Grant:
     def is_of(self, place: Scope) -> bool:
         """Whether it belongs to the project and domain of a place."""
         return (self.place.project, self.place.domain) == (place.project, place.domain)
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether its lease has ended, also if the clock went ahead by less than is noticed."""
+        return self.expires_at + timedelta(seconds=JUMP_SECONDS) <= now
 
     def renewed(self, now: datetime) -> Grant:
         """The same for another lease."""

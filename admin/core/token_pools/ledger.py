@@ -30,7 +30,18 @@ from admin.core.token_pools.answers import (
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest, weight_of
-from admin.core.token_pools.lines import Room, Standing, Status, Waiter, place_in_line, serve, share_in, statuses
+from admin.core.token_pools.lines import (
+    MOST_WAITERS,
+    Room,
+    Standing,
+    Status,
+    Waiter,
+    place_in_line,
+    serve,
+    share_in,
+    statuses,
+)
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 
 #: When to ask again at the latest and at the earliest.
 RETRY_SECONDS, SOONEST_RETRY_SECONDS = 2.0, 0.1
@@ -100,12 +111,12 @@ class Book:
         """Count a grant no longer."""
         self._count(self.grants.pop(token), -1)
 
-    def soonest_end(self, now: datetime) -> datetime:
-        """When the first lease is over, or sooner; now where nothing is held."""
+    def soonest_end(self) -> datetime | None:
+        """When the first lease ends, or sooner; None where nothing is held."""
         ends = [grant.expires_at for grant in self.grants.values()]
         if self._sums is not None and (first := self._sums.soonest_end()) is not None:
             ends.append(first)
-        return min(ends, default=now)
+        return min(ends, default=None)
 
     def holders(self, bucket: str) -> tuple[tuple[Grant, ...], int]:
         """The grants that count in a bucket, the largest and oldest first, as many as are named; and their number."""
@@ -151,7 +162,7 @@ class Ledger:
         """Take back what nobody has renewed, unless the clock has jumped since the holder could have done so."""
         for grant in list(book.grants.values()):
             corrected = grant.corrected(self.now)
-            if corrected.expires_at <= self.now and steady_seconds >= grant.lease_seconds:
+            if corrected.is_over(self.now) and steady_seconds >= grant.lease_seconds:
                 book.remove(grant.token)
                 self.changes.reclaimed.append(grant)
                 self.changes.freed.add(pool)
@@ -311,20 +322,23 @@ class Ledger:
         full = [full for pool in sorted(claim.amounts) for full in self._full(claim, pool, terms[pool], served[pool])]
         place, is_waiting = place_in_line(waiter, others, rooms), self._before(claim) is not None
         self._leave_all(claim)
-        if claim.wait_seconds:
+        is_line_full = not is_waiting and any(len(self.books[pool].waiters) >= MOST_WAITERS for pool in claim.amounts)
+        waits = claim.wait_seconds > 0 and not is_line_full
+        if waits:
             standings = {pool: Standing(status, share_in(waiter, rooms[pool])) for pool, status in standing.items()}
             number = waiter.number if is_waiting else self._next_number(claim.amounts)
             waiter = replace(waiter, number=number, standings=standings)
             for pool in claim.amounts:
                 self.books[pool].waiters[claim.token] = waiter
                 self.changes.waiters.add((pool, claim.token))
-        told_place = place if claim.wait_seconds else None
+        told_place = place if waits else None
         return Exhausted(
             full=tuple(full),
             retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place),
             place=told_place,
-            waiting=len(others) + bool(claim.wait_seconds),
+            waiting=len(others) + waits,
             is_repeated=is_waiting or claim.is_repeated,
+            is_line_full=claim.wait_seconds > 0 and is_line_full,
         )
 
     def _full(self, claim: Claim, pool: str, terms: Terms, served: Room) -> list[Full]:
@@ -352,8 +366,8 @@ class Ledger:
 
     def _seconds_to_end(self, claim: Claim) -> float:
         """Until the first lease is over."""
-        ends = [self.books[pool].soonest_end(self.now) for pool in claim.amounts]
-        return (min(ends) - self.now).total_seconds()
+        ends = [end for pool in claim.amounts if (end := self.books[pool].soonest_end()) is not None]
+        return (min(ends) - self.now).total_seconds() + JUMP_SECONDS if ends else 0.0
 
     def _leave_all(self, claim: Claim) -> None:
         for pool in claim.amounts:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, Protocol
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.limits import WHOLE_POOL, buckets_of, share_bucket
+
+#: Claims that may stand in line for one pool: each that asks looks at them all.
+MOST_WAITERS = 1000
 
 
 class Status(Enum):
@@ -117,6 +121,51 @@ def _standing(waiter: Waiter, pool: str) -> Standing:
     return waiter.standings.get(pool, Standing(Status.FITS, 0.0))
 
 
+class _Ahead:
+    """Those that wait, of which the next to be served is found while the rooms are used up.
+
+    What is taken raises the share of one project and lowers no other, so that a rank that is out of date is too small:
+    it is looked at anew when it comes up. Those whose ranks change together stand in one queue, by age.
+    """
+
+    def __init__(self, waiters: Iterable[Waiter], rooms: Mapping[str, Room]) -> None:
+        self._rooms = rooms
+        queues: dict[Hashable, list[Waiter]] = {}
+        for waiter in waiters:
+            if Status.BLOCKED not in statuses(waiter, rooms).values():
+                queues.setdefault(_shared(waiter, rooms), []).append(waiter)
+        for queue in queues.values():
+            queue.sort(key=lambda waiter: (waiter.since, waiter.number, waiter.token), reverse=True)
+        self._heap = [(rank(queue[-1], rooms), queue) for queue in queues.values()]
+        heapify(self._heap)
+
+    def first(self) -> Waiter | None:
+        """The one that is served next; None where nobody is left."""
+        while self._heap:
+            known, queue = self._heap[0]
+            now = rank(queue[-1], self._rooms)
+            if now == known:
+                return queue[-1]
+            heapreplace(self._heap, (now, queue))
+        return None
+
+    def remove_first(self) -> None:
+        """Take out the one that `first` has found."""
+        _, queue = self._heap[0]
+        queue.pop()
+        if queue:
+            heapreplace(self._heap, (rank(queue[-1], self._rooms), queue))
+        else:
+            heappop(self._heap)
+
+
+def _shared(waiter: Waiter, rooms: Mapping[str, Room]) -> Hashable:
+    """What those have in common of which the older one is always served first."""
+    at_hand = frozenset(waiter.amounts.keys() & rooms.keys())
+    others = max((_standing(waiter, pool).share for pool in waiter.amounts if pool not in rooms), default=0.0)
+    return waiter.priority, share_bucket(waiter.place), waiter.weight, at_hand, others
+
+
 def serve(waiter: Waiter, others: Iterable[Waiter], rooms: Mapping[str, Room]) -> dict[str, Status]:
     """How a claim stands once those ahead of it in line have what they can have; the rooms are used up by that.
 
@@ -124,22 +173,28 @@ def serve(waiter: Waiter, others: Iterable[Waiter], rooms: Mapping[str, Room]) -
     that fits takes its tokens, which raises the share of its project. That goes on until it is the claim's turn, or it
     no longer fits.
     """
-    ahead = [other for other in others if Status.BLOCKED not in statuses(other, rooms).values()]
     standing = statuses(waiter, rooms)
-    while all(status is Status.FITS for status in standing.values()) and ahead:
-        first = min(ahead, key=lambda other: rank(other, rooms))
+    if not _fits(standing):
+        return standing
+    ahead = _Ahead(others, rooms)
+    while _fits(standing) and (first := ahead.first()) is not None:
         if rank(waiter, rooms) < rank(first, rooms):
             break
-        ahead.remove(first)
-        _take(first, rooms)
-        standing = statuses(waiter, rooms)
+        ahead.remove_first()
+        if _take(first, rooms):
+            standing = statuses(waiter, rooms)
     return standing
 
 
-def _take(waiter: Waiter, rooms: Mapping[str, Room]) -> None:
+def _fits(standing: Mapping[str, Status]) -> bool:
+    return all(status is Status.FITS for status in standing.values())
+
+
+def _take(waiter: Waiter, rooms: Mapping[str, Room]) -> bool:
+    """Have one take what it can have; whether that leaves less to others."""
     standing = statuses(waiter, rooms)
     if Status.BLOCKED in standing.values():
-        return
+        return False
     is_short = Status.SHORT in standing.values()
     for pool in waiter.amounts.keys() & rooms.keys():
         if is_short:
@@ -147,6 +202,7 @@ def _take(waiter: Waiter, rooms: Mapping[str, Room]) -> None:
         else:
             for bucket in buckets_of(waiter.place, waiter.execution):
                 rooms[pool].taken[bucket] += waiter.amounts[pool]
+    return True
 
 
 def place_in_line(waiter: Waiter, others: Sequence[Waiter], rooms: Mapping[str, Room]) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-#: The clock has jumped if it differs so much from the monotonic one between two looks.
-JUMP_SECONDS = 2.0
+#: The clock has jumped if it differs so much from the monotonic one between two looks. A lease is taken for over only
+#: so long after its deadline, for a smaller jump is not noticed.
+JUMP_SECONDS = 1.0
 
 
 @dataclass(kw_only=True)

@@ -28,6 +28,15 @@ class PoolUsage:
         return sum(grant.amount for grant in self.grants)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PoolTotals:
+    """How much of a pool is held, and how many claims stand in line; executions that wait are counted as such."""
+
+    used: int = 0
+    asking: int = 0
+    reason: str = ""  #: why nothing is granted to anyone now, where that is so
+
+
 class TokensUnavailable(Exception):
     """The backend cannot be asked now; nothing is granted until it can."""
 
@@ -90,6 +99,12 @@ class TokenBackend(Protocol):
     def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
         """Who holds and who waits; of one token where it is given, which costs the same however many there are."""
 
+    def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
+        """The numbers of that alone, which cost the same however many hold."""
+
+    def wake(self, pools: Iterable[str]) -> None:
+        """Wake agents whose executions wait for tokens that a release has freed, where releases alone do not."""
+
     def session(
         self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
     ) -> TokenSession:
@@ -97,6 +112,9 @@ class TokenBackend(Protocol):
 
         Besides the claims, only `tokens` are renewed and released.
         """
+
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        """Lock pools of which several sessions of one transaction are opened, one after the other."""
 
     def finish(self, releases: Sequence[Release]) -> None:
         """Give back what was pending in sessions whose transactions are committed."""

@@ -9,7 +9,8 @@ from admin.store.database import Database
 from admin.store.token_backends.base import NOBODY, Observer, TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.noop import NoTokens
-from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
+from admin.store.token_backends.redis import RedisTokens
+from admin.store.token_backends.redis_client import RedisSettings, connect, connect_briefly
 
 
 def choose_backend(
@@ -22,4 +23,10 @@ def choose_backend(
         return DatabaseTokens(database, observer=observer)
     if find_spec("redis") is None:
         raise invalid("resourcemanager.type", "redis needs its client: run `pip install 'rainbow[redis]'`.")
-    return RedisTokens(lambda: connect(redis), database, longest_lease_seconds=longest_lease_seconds, observer=observer)
+    return RedisTokens(
+        lambda: connect(redis),
+        database,
+        brief_client=lambda: connect_briefly(redis),
+        longest_lease_seconds=longest_lease_seconds,
+        observer=observer,
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
 
 from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
@@ -19,7 +20,7 @@ from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools, token_sums
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
-from admin.store.token_backends.base import NOBODY, Observer, PoolUsage
+from admin.store.token_backends.base import NOBODY, Observer, PoolTotals, PoolUsage
 from admin.store.token_tables import TOKEN_POOLS
 
 Operation = Claim | Renewal | Release
@@ -45,6 +46,8 @@ class DatabaseTokens:
         self._reads_whole = reads_whole  #: whether all grants are read each time, and no sums
         self._steadiness = Steadiness()
         self._checked: dict[str, float] = {}  #: since when the clock was steady when a pool was read whole last
+        self._checked_in: WeakKeyDictionary[Connection, dict[str, float]] = WeakKeyDictionary()  #: not committed yet
+        event.listen(database.engine, "commit", self._note_commit)
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
         )
@@ -84,6 +87,20 @@ class DatabaseTokens:
             for name, book in books.items()
         }
 
+    def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
+        names = sorted(pools)
+        if not names:
+            return {}
+        with self._database.reading() as connection:
+            now, steady_seconds = self._database.clock(), self._look()
+            used = token_sums.used(connection, names)
+            over = token_grants.amounts_over(connection, names, now, steady_seconds)
+            asking = token_grants.asking(connection, names, now)
+        return {name: PoolTotals(used=used[name] - over[name], asking=asking[name]) for name in names}
+
+    def wake(self, pools: Iterable[str]) -> None:
+        """Nothing: each release says so."""
+
     def apply(self, connection: Connection, operations: list[Operation]) -> list[Answer]:
         """Do several operations, one after the other, in a transaction of the caller's."""
         pools = {pool for operation in operations for pool in _pools_of(operation)}
@@ -113,11 +130,17 @@ class DatabaseTokens:
     ) -> DatabaseSession:
         """Operations on some tokens in a transaction of the caller's, which holds the pools from now on."""
         heads = token_pools.lock_heads(connection, pools)
-        terms = token_pools.terms(connection, claims)
+        # One that was made since the locks were taken is there for the next claim.
+        terms = [
+            {pool: own for pool, own in each.items() if pool in heads} for each in token_pools.terms(connection, claims)
+        ]
         numbers = {name: head.number for name, head in heads.items()}
         ledger = self._ledger(connection, numbers, tokens, _claimed(claims, terms))
         releases = {name: head.releases for name, head in heads.items()}
         return DatabaseSession(connection, ledger, claims, terms, releases, self._observer)
+
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        token_pools.lock(connection, pools)
 
     def finish(self, releases: Sequence[Release]) -> None:
         """Nothing: everything is done when the transaction is committed."""
@@ -136,12 +159,14 @@ class DatabaseTokens:
         now, steady_seconds = self._database.clock(), self._look()
         since = self._steadiness.since
         # Where the clock has jumped, or may have, every deadline is to be checked, and the sums as well.
-        whole = {name: number for name, number in numbers.items() if self._checked.get(name) != since}
+        known = self._checked | self._checked_in.get(connection, {})
+        whole = {name: number for name, number in numbers.items() if known.get(name) != since}
         if self._reads_whole:
             whole = dict(numbers)
         books = token_grants.books(connection, whole)
         token_sums.rebuild(connection, {name: book.grants.values() for name, book in books.items()})
-        self._checked |= dict.fromkeys(books, since)
+        checked = self._checked_in.get(connection, {})
+        self._checked_in[connection] = checked | dict.fromkeys(books, since)
         rest = numbers.keys() - whole.keys()
         books |= token_grants.books_for(
             connection,
@@ -151,6 +176,11 @@ class DatabaseTokens:
             now,
         )
         return Ledger(books, now, steady_seconds=steady_seconds)
+
+    def _note_commit(self, connection: Connection) -> None:
+        """Read the pools whole no more that a transaction has checked; one that is rolled back has changed nothing."""
+        if checked := self._checked_in.pop(connection, None):
+            self._checked |= checked
 
     def _submit(self, operation: Operation) -> Answer:
         return self._group_commit.submit([operation])[0]

@@ -12,7 +12,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import USUAL_WEIGHT
 from admin.core.token_pools.lines import Room
-from admin.store.token_backends.base import PoolUsage
+from admin.store.token_backends.base import PoolTotals, PoolUsage
 
 
 class NoTokens:
@@ -61,11 +61,20 @@ class NoTokens:
     ) -> NoSession:
         return NoSession(self)
 
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        """Nothing: no pool is locked."""
+
     def finish(self, releases: Sequence[Release]) -> None:
         """Nothing is kept."""
 
     def probe(self) -> None:
         """It always answers."""
+
+    def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
+        return {pool: PoolTotals() for pool in pools}
+
+    def wake(self, pools: Iterable[str]) -> None:
+        """Nobody waits."""
 
     def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
         return {pool: PoolUsage(grants=(), waiters=()) for pool in pools}

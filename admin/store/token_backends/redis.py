@@ -8,10 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,15 +30,17 @@ from admin.core.token_pools.answers import (
     Renewed,
     UnknownPools,
 )
-from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY, Claim
 from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
-from admin.core.token_pools.limits import Terms, never_fits, share_bucket, weight_of
+from admin.core.token_pools.limits import WHOLE_POOL, Terms, never_fits
 from admin.core.token_pools.lines import Room, in_order
-from admin.store import token_grants, token_pools
+from admin.store import token_grants, token_pools, token_waits
 from admin.store.database import Database
-from admin.store.token_backends.base import NOBODY, Observer, PoolUsage, TokensUnavailable
+from admin.store.token_backends.base import NOBODY, Observer, PoolTotals, PoolUsage, TokensUnavailable
+from admin.store.token_backends.redis_client import warn_of_evictions
+from admin.store.token_backends.redis_clock import RedisClock
 from admin.store.token_backends.redis_documents import (
     Document,
     claim_document,
@@ -50,14 +51,13 @@ from admin.store.token_backends.redis_documents import (
     read_waiter,
     renewal_document,
 )
+from admin.store.token_backends.redis_session import RedisSession
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
-    from redis import Redis
-    from redis.cluster import RedisCluster
     from redis.commands.core import Script
 
-    Client = Redis | RedisCluster
+    from admin.store.token_backends.redis_client import Client
 
 _log = logging.getLogger("rainbow.tokens")
 #: What is kept of a pool, in the order of the scripts' keys.
@@ -66,42 +66,13 @@ _PARTS = ("grants", "waiters", "sums", "ends", "order")
 TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"
 #: Why nothing is granted for one lease.
-_CLOSED = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+_CLOSED = "Redis was restarted or flushed, or has lost grants: nothing is granted until all holders could renew."
 #: How often a Redis that does not answer is asked in the background, and how many times before a sync must begin anew.
 _PROBE_SECONDS, _PROBES = 0.5, 60
+#: Releases that are kept until Redis answers again.
+_MOST_UNRETURNED = 10_000
 #: How long whoever only looks waits for that; longer than from one probe to the next.
 _LOOK_SECONDS = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class RedisSettings:
-    """Where Redis is, as Flyte's configuration says it."""
-
-    host_paths: tuple[str, ...]  #: host:port; several are nodes of a cluster
-    host_key: str = ""  #: the password
-    max_retries: int = 0
-    timeout_seconds: float = 5.0
-
-
-def connect(settings: RedisSettings) -> Client:
-    """A client of one server, or of a cluster; ImportError where its library is not installed."""
-    from redis import Redis
-    from redis.backoff import ExponentialBackoff
-    from redis.cluster import ClusterNode, RedisCluster
-    from redis.retry import Retry
-
-    nodes = [path.rpartition(":") for path in settings.host_paths]
-    options: Document = {
-        "password": settings.host_key or None,
-        "socket_timeout": settings.timeout_seconds,
-        "socket_connect_timeout": settings.timeout_seconds,
-        "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), settings.max_retries),
-    }
-    if len(nodes) > 1:
-        start = [ClusterNode(host, int(port)) for host, _, port in nodes]  # type: ignore[no-untyped-call]
-        return RedisCluster(startup_nodes=start, **options)
-    [(host, _, port)] = nodes
-    return Redis(host=host, port=int(port), **options)
 
 
 @cache
@@ -117,6 +88,7 @@ class RedisTokens:
         client: Callable[[], Client],
         database: Database,
         *,
+        brief_client: Callable[[], Client] | None = None,
         longest_lease_seconds: float = 60.0,
         tag: str = TAG,
         monotonic: Callable[[], float] = time.monotonic,
@@ -125,13 +97,14 @@ class RedisTokens:
         self._database = database
         self._longest_lease_seconds = longest_lease_seconds  #: for which nothing is granted after a restart
         self._tag = tag
-        self._monotonic = monotonic
         self._observer = observer
-        self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
+        self._clock = RedisClock(monotonic)
         self.failure: TokensUnavailable | None = None  #: of the last call
         self._probing = threading.Lock()  #: held by the one thread that asks until Redis answers
-        self._client = cache(client)  #: connects when it is needed first, for a cluster must be reachable then
-        self._scripts: dict[str, Script] = {}
+        # By whether calls are brief. They connect when they are needed first, for a cluster must be reachable then.
+        self._clients = {False: cache(client), True: cache(brief_client or client)}
+        self._scripts: dict[tuple[str, bool], Script] = {}
+        self._unreturned: deque[Release] = deque(maxlen=_MOST_UNRETURNED)  #: given back once Redis answers
 
     def allocate(self, claim: Claim) -> Allocation:
         answer = self._allocate(claim)
@@ -143,13 +116,13 @@ class RedisTokens:
             [terms] = token_pools.terms(connection, [claim])
         return self.allocate_within(claim, terms)
 
-    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms]) -> Allocation:
-        """Grant a claim within what bounds it, or say what is full."""
+    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms], *, brief: bool = False) -> Allocation:
+        """Grant a claim within what bounds it, or say what is full; briefly where a transaction waits for it."""
         if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
             return UnknownPools(pools=unknown)
         too_small = _never_fits(claim, terms)
         request = {**claim_document(claim, terms), "lease": self._milliseconds(claim.lease_seconds)}
-        document = self._call("allocate", claim.amounts, request | ({"never": True} if too_small else {}))
+        document = self._call("allocate", claim.amounts, request | ({"never": True} if too_small else {}), brief)
         match document["status"]:
             case "granted" | "held":
                 return Granted(grants=read_grants(document["grants"]), is_new=document["status"] == "granted")
@@ -163,26 +136,26 @@ class RedisTokens:
                 return Exhausted(full=(), retry_seconds=seconds, reason=_CLOSED, is_repeated=claim.is_repeated)
         return read_exhausted(claim, terms, document)
 
-    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+    def renew(self, renewal: Renewal, *, brief: bool = False) -> Renewed | NotHeld:
         lease = {"lease": self._milliseconds(renewal.lease_seconds)}
         request = {**renewal_document(renewal), **lease}
-        document = self._call("renew", renewal.amounts, request)
+        document = self._call("renew", renewal.amounts, request, brief)
         if document["status"] == "capacities":  # asked for only where a grant was lost
             capacities = self._capacities(renewal.amounts)
             if unknown := tuple(sorted(renewal.amounts.keys() - capacities.keys())):
                 return NotHeld(pools=unknown)
-            document = self._call("renew", renewal.amounts, {**request, "capacities": capacities})
+            document = self._call("renew", renewal.amounts, {**request, "capacities": capacities}, brief)
         if document["status"] == "missing":
             return read_not_held(document)
         return Renewed(grants=read_grants(document["grants"]))
 
-    def release(self, release: Release) -> Released | NotHeld:
+    def release(self, release: Release, *, brief: bool = False) -> Released | NotHeld:
         request: Document = {"token": release.token}
         if release.number is not None:
             request["number"] = str(release.number)
         if release.place is not None:
             request["place"] = list(release.place)
-        document = self._call("release", release.pools, request)
+        document = self._call("release", release.pools, request, brief)
         if document["status"] == "missing":
             return read_not_held(document)
         return Released(amounts={pool: grant.amount for pool, grant in read_grants(document["grants"]).items()})
@@ -212,10 +185,30 @@ class RedisTokens:
             for name, book in books.items()
         }
 
-    def used(self, pools: Iterable[str], buckets: Iterable[str]) -> dict[str, Counter[str]]:
+    def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
+        names = sorted(pools)
+        if not names:
+            return {}
+        self._await_probe()
+        request: Document = {"buckets": [WHOLE_POOL], "prefix": EXECUTION_PREFIX, "runs_already": RUNS_ALREADY}
+        document = self._call("used", names, request)
+        reason = _CLOSED if document["closed"] else ""
+        return {
+            name: PoolTotals(used=document["used"][name][WHOLE_POOL], asking=document["asking"][name], reason=reason)
+            for name in names
+        }
+
+    def wake(self, pools: Iterable[str]) -> None:
+        with suppress(SQLAlchemyError):  # they ask again a moment later
+            with self._database.reading() as connection:
+                is_awaited = not token_waits.count(connection).keys().isdisjoint(pools)
+            if is_awaited:
+                self._note_releases(pools)
+
+    def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool = False) -> dict[str, Counter[str]]:
         """How many tokens of pools count in some buckets."""
         names = sorted(pools)
-        used = self._call("used", names, {"buckets": sorted(buckets)})["used"] if names else {}
+        used = self._call("used", names, {"buckets": sorted(buckets)}, brief)["used"] if names else {}
         return {pool: Counter(amounts) for pool, amounts in used.items()}
 
     def session(
@@ -224,21 +217,46 @@ class RedisTokens:
         releases = token_grants.releases(connection) if claims else {}
         return RedisSession(self, claims, token_pools.terms(connection, claims), releases, self._observer)
 
+    def lock(self, connection: Connection, pools: Iterable[str]) -> None:
+        """Nothing: no pool is locked."""
+
     def finish(self, releases: Sequence[Release]) -> None:
+        self._return(releases)
+
+    def _return(self, releases: Sequence[Release]) -> None:
+        """Give tokens back, and wake agents that wait for some."""
         if not releases:
             return
-        try:
-            for release in releases:
-                self.release(release)
-        except TokensUnavailable:  # they come back when their leases are over
-            _log.warning("tokens were not given back, since Redis does not answer", exc_info=True)
-        # Without a database agents ask again a moment later.
+        self._give_back(releases)
+        self._note_releases({pool for release in releases for pool in release.pools})
+
+    def _note_releases(self, pools: Iterable[str]) -> None:
+        """Wake agents that wait for tokens of pools; without a database they ask again a moment later."""
         with suppress(SQLAlchemyError), self._database.writing() as connection:
-            token_grants.note_releases(connection, {pool for release in releases for pool in release.pools})
+            token_grants.note_releases(connection, set(pools))
+
+    def _give_back(self, releases: Iterable[Release]) -> None:
+        """Give tokens back, now or when Redis answers again; else they come back when their leases are over.
+
+        Later only by their number: a token without one may name another grant by then.
+        """
+        for release in releases:
+            try:
+                if self.failure is not None:
+                    raise self.failure
+                self.release(release, brief=True)
+            except TokensUnavailable:
+                if not self._unreturned:
+                    _log.warning("tokens are given back later, since Redis does not answer")
+                if release.number is not None:
+                    self._unreturned.append(release)
 
     def probe(self) -> None:
-        """If Redis did not answer last, ask it in the background until it does; nobody waits for that."""
-        if self.failure is None or not self._probing.acquire(blocking=False):
+        """If Redis did not answer last, ask it in the background until it does, and then give back what is to be.
+
+        Nobody waits for that.
+        """
+        if (self.failure is None and not self._unreturned) or not self._probing.acquire(blocking=False):
             return
         try:
             threading.Thread(target=self._probe, name="redis", daemon=True).start()
@@ -260,6 +278,8 @@ class RedisTokens:
             for _ in range(_PROBES):
                 with suppress(TokensUnavailable):
                     self._call("used", [""], {"buckets": []})
+                    unreturned = [self._unreturned.popleft() for _ in range(len(self._unreturned))]
+                    self._return(unreturned)
                     return
                 time.sleep(_PROBE_SECONDS)
         finally:
@@ -274,84 +294,33 @@ class RedisTokens:
         """A lease, no longer than what a restarted server waits for."""
         return int(min(lease_seconds, self._longest_lease_seconds) * 1000)
 
-    def _call(self, script: str, pools: Iterable[str], request: Document) -> Document:
+    def _call(self, script: str, pools: Iterable[str], request: Document, brief: bool = False) -> Document:
         from redis import RedisError
 
         names = sorted(set(pools))
         keys = [f"{{{self._tag}}}:state"]
         for name in names:
             keys += [f"{{{self._tag}}}:{part}:{name}" for part in _PARTS]
-        begun_at = self._monotonic() * 1000
-        expected = {} if self._offset is None else {"expected": int(begun_at + self._offset)}
+        begun_at = self._clock.now()
+        statement = self._clock.statement(begun_at)
         grace = int(self._longest_lease_seconds * 1000)
-        arguments = json_string({**request, "pools": names, "grace": grace, **expected})
+        arguments = json_string({**request, "pools": names, "grace": grace, **statement})
         try:
-            if script not in self._scripts:
-                self._scripts[script] = self._client().register_script(_script(script))
-            document: Document = json_value(self._scripts[script](keys=keys, args=[arguments]))
+            if (script, brief) not in self._scripts:
+                client = self._clients[brief]()
+                if not self._scripts:
+                    warn_of_evictions(client)
+                self._scripts[script, brief] = client.register_script(_script(script))
+            document: Document = json_value(self._scripts[script, brief](keys=keys, args=[arguments]))
         except (RedisError, OSError) as error:
+            self._clock.note_failure(begun_at)
             self.failure = TokensUnavailable(f"Redis does not answer: {error}")
             raise self.failure from error
         self.failure = None
-        self._offset = document["now"] - (begun_at + self._monotonic() * 1000) / 2
+        self._clock.note_answer(begun_at, document["now"], was_in_doubt=statement["in_doubt"])
         if document["reclaimed"]:
             self._observer.reclaimed([read_grant(pool, grant) for pool, grant in document["reclaimed"]])
         return document
-
-
-class RedisSession:
-    """Claims and renewals at once, and releases for when the transaction is committed.
-
-    Nothing is asked of a Redis that did not answer last, so that a transaction waits for it once at most.
-    """
-
-    def __init__(
-        self,
-        backend: RedisTokens,
-        claims: Sequence[Claim],
-        terms: Sequence[Mapping[str, Terms]],
-        releases: Mapping[str, int],
-        observer: Observer,
-    ) -> None:
-        self.releases = releases
-        self._observer = observer
-        self._backend = backend
-        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
-        self.pending: list[Release] = []
-        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
-        self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
-        with suppress(TokensUnavailable):  # each claim is told
-            self._check()
-            shares = {share_bucket(claim.place) for claim in claims}
-            for pool, used in backend.used(capacities, shares).items():
-                self.rooms[pool] = Room.of(capacities[pool], used)
-
-    def weight(self, claim: Claim) -> float:
-        return weight_of(self._terms[id(claim)])
-
-    def allocate(self, claim: Claim) -> Allocation:
-        self._check()
-        answer = self._backend.allocate_within(claim, self._terms[id(claim)])
-        self._observer.answered(claim.amounts, answer)
-        if isinstance(answer, Granted) and answer.is_new:
-            for pool, grant in answer.grants.items():
-                for bucket in grant.buckets:
-                    self.rooms[pool].used[bucket] += grant.amount
-        return answer
-
-    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
-        self._check()
-        return self._backend.renew(renewal)
-
-    def release(self, release: Release) -> None:
-        self.pending.append(release)
-
-    def save(self) -> None:
-        """Everything but what is pending is done."""
-
-    def _check(self) -> None:
-        if self._backend.failure is not None:
-            raise self._backend.failure
 
 
 def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:

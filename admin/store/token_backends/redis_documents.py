@@ -12,7 +12,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Renewal
 from admin.core.token_pools.ledger import retry_seconds
 from admin.core.token_pools.limits import Terms, all_limits, buckets_of, share_bucket, tightest, weight_of
-from admin.core.token_pools.lines import Standing, Status, Waiter
+from admin.core.token_pools.lines import MOST_WAITERS, Standing, Status, Waiter
 
 #: What JSON of the scripts has; its numbers and texts are checked where values are built of them.
 Document = dict[str, Any]
@@ -43,6 +43,7 @@ def claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
         "wait": int(claim.wait_seconds * 1000),
         **({} if claim.since is None else {"since": int(claim.since.timestamp() * 1000)}),
         "most_holders": MOST_HOLDERS,
+        "most_waiters": MOST_WAITERS,
     }
 
 
@@ -71,7 +72,8 @@ def read_exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document)
         )
         for entry in document["full"]
     ]
-    waits = claim.wait_seconds > 0
+    is_line_full = claim.wait_seconds > 0 and document["is_line_full"]
+    waits = claim.wait_seconds > 0 and not is_line_full
     place = document["place"] if waits else None
     return Exhausted(
         full=tuple(full),
@@ -79,6 +81,7 @@ def read_exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document)
         place=place,
         waiting=document["waiting"] + waits,
         is_repeated=document["is_repeated"] or claim.is_repeated,
+        is_line_full=is_line_full,
     )
 
 

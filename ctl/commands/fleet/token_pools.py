@@ -63,6 +63,8 @@ def _refusals(pool: Document) -> str:
 
 def _use(pool: Document) -> str:
     """How much of a pool is held."""
+    if "used" not in pool:
+        return f"{pool['capacity']} tokens; {pool['waiting']} in line"
     free = f"{pool['free']} {'is' if pool['free'] == 1 else 'are'} free"
     return f"{pool['used']} of {pool['capacity']} tokens are held, {free}; {pool['waiting']} in line"
 
@@ -89,9 +91,16 @@ def show_details(session: Session, pool: Document, switched_by: str, defined_by:
     if pool.get("holders"):
         printer.line()
         printer.rows(pool["holders"], {**claim, "UNTIL": Time("until", is_ahead=True)})
+        _note_others(session, "hold tokens", pool.get("holder_count", 0) - len(pool["holders"]))
     if pool.get("waiters"):
         printer.line()
         printer.rows(pool["waiters"], {"PLACE": "place", **claim, "PRIORITY": "priority"})
+        _note_others(session, "wait", pool["waiting"] - len(pool["waiters"]))
+
+
+def _note_others(session: Session, what: str, number: int) -> None:
+    if number > 0:
+        session.printer.note(f"{number} more {what}, and are not shown.")
 
 
 def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool:
@@ -137,7 +146,8 @@ def _first_holder(pool: Document) -> str:
     if not holders:
         return ""
     name = _place(holders[0]) or holders[0].get("token") or "hidden"
-    return f"{name} and {len(holders) - 1} more" if len(holders) > 1 else str(name)
+    others = pool.get("holder_count", len(holders)) - 1
+    return f"{name} and {others} more" if others else str(name)
 
 
 #: How often a watched pool is read.

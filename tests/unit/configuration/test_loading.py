@@ -522,6 +522,12 @@ def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) 
     assert (manager.resource_max_quota, manager.host_paths) == (100, ("foo:6379",))
 
 
+def test_what_flyte_leaves_empty_of_redis_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    redis = "{hostPaths: [], hostPath: 'a:1', primaryName: '', hostKey: ''}"
+    manager = load(tmp_path, f"resourcemanager: {{type: redis, redis: {redis}}}").resource_manager
+    assert (manager.host_paths, manager.host_key) == (("a:1",), "")
+
+
 @pytest.mark.parametrize(
     ("text", "field"),
     [
@@ -531,6 +537,8 @@ def test_the_resource_manager_is_the_database_unless_configured(tmp_path: Path) 
         ("resourcemanager: {redis: {hostPaths: [':6379']}}", "resourcemanager.redis.hostPaths"),
         ("resourcemanager: {redis: {hostPath: 'redis:65536'}}", "resourcemanager.redis.hostPaths"),
         ("resourcemanager: {redis: {hostKey: [a]}}", "resourcemanager.redis.hostKey"),
+        ("resourcemanager: {redis: {primaryName: mymaster}}", "resourcemanager.redis.primaryName"),
+        ("resourcemanager: {type: redis, redis: {hostPaths: [], hostPath: ''}}", "resourcemanager.redis.hostPaths"),
         ("resourcemanager: {redis: {maxRetries: 1.5}}", "resourcemanager.redis.maxRetries"),
         ("resourcemanager: {resourceMaxQuota: 0}", "resourcemanager.resourceMaxQuota"),
         ("resourcemanager: {resourceMaxQuota: many}", "resourcemanager.resourceMaxQuota"),

@@ -50,14 +50,7 @@ local function share_of(waiter, rooms)
   return largest
 end
 
-local function is_before(waiter, other, rooms)
-  if waiter.priority ~= other.priority then
-    return waiter.priority > other.priority
-  end
-  local share, other_share = share_of(waiter, rooms), share_of(other, rooms)
-  if share ~= other_share then
-    return share < other_share
-  end
+local function is_older(waiter, other)
   if waiter.since ~= other.since then
     return waiter.since < other.since
   end
@@ -68,10 +61,21 @@ local function is_before(waiter, other, rooms)
   return waiter.token < other.token
 end
 
+local function is_before(waiter, other, share, other_share)
+  if waiter.priority ~= other.priority then
+    return waiter.priority > other.priority
+  end
+  if share ~= other_share then
+    return share < other_share
+  end
+  return is_older(waiter, other)
+end
+
+-- Whether what one takes leaves less to others.
 local function take(waiter, rooms)
   local status, has = statuses(waiter, rooms)
   if has.blocked then
-    return
+    return false
   end
   for pool, amount in pairs(waiter.amounts) do
     local room = rooms[pool]
@@ -83,29 +87,84 @@ local function take(waiter, rooms)
       end
     end
   end
+  return true
 end
 
-local function serve(waiter, others, rooms)
-  local ahead = {}
+-- Those that wait, in queues of those of which the older one is always served first: their shares change together.
+local function queues_of(others, rooms)
+  local queues, by_name = {}, {}
   for _, other in ipairs(others) do
     local _, has = statuses(other, rooms)
     if not has.blocked then
-      ahead[#ahead + 1] = other
+      local pools, elsewhere = {}, 0
+      for pool in pairs(other.amounts) do
+        if rooms[pool] then
+          pools[#pools + 1] = pool
+        else
+          elsewhere = math.max(elsewhere, other.standings[pool] and tonumber(other.standings[pool][2]) or 0)
+        end
+      end
+      table.sort(pools)
+      local name = cjson.encode({ other.priority, other.share_bucket, tostring(other.weight), pools, tostring(elsewhere) })
+      if not by_name[name] then
+        by_name[name] = { waiters = {} }
+        queues[#queues + 1] = by_name[name]
+      end
+      table.insert(by_name[name].waiters, other)
     end
   end
+  for _, queue in ipairs(queues) do
+    table.sort(queue.waiters, function(one, other) return is_older(other, one) end)
+    queue.share = share_of(queue.waiters[#queue.waiters], rooms)
+  end
+  return queues
+end
+
+local function is_queue_before(queue, other)
+  return is_before(queue.waiters[#queue.waiters], other.waiters[#other.waiters], queue.share, other.share)
+end
+
+-- Puts a queue where it belongs among others that are in order.
+local function put(queues, queue)
+  local low, high = 1, #queues + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if is_queue_before(queues[middle], queue) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  table.insert(queues, low, queue)
+end
+
+local function serve(waiter, others, rooms)
   local _, has = statuses(waiter, rooms)
-  while not has.blocked and not has.short and #ahead > 0 do
-    local first = 1
-    for position = 2, #ahead do
-      if is_before(ahead[position], ahead[first], rooms) then
-        first = position
+  if has.blocked or has.short then
+    return false
+  end
+  local queues = queues_of(others, rooms)
+  table.sort(queues, is_queue_before)
+  while not has.blocked and not has.short and #queues > 0 do
+    -- What is taken only raises shares, so that one which is out of date is too small, and its queue comes up too soon.
+    local queue = table.remove(queues, 1)
+    local first = queue.waiters[#queue.waiters]
+    local share = share_of(first, rooms)
+    if share ~= queue.share then
+      queue.share = share
+      put(queues, queue)
+    elseif is_before(waiter, first, share_of(waiter, rooms), share) then
+      break
+    else
+      table.remove(queue.waiters)
+      if take(first, rooms) then
+        _, has = statuses(waiter, rooms)
+      end
+      if #queue.waiters > 0 then
+        queue.share = share_of(queue.waiters[#queue.waiters], rooms)
+        put(queues, queue)
       end
     end
-    if is_before(waiter, ahead[first], rooms) then
-      break
-    end
-    take(table.remove(ahead, first), rooms)
-    _, has = statuses(waiter, rooms)
   end
   return not has.blocked and not has.short
 end
@@ -210,13 +269,17 @@ local function wait(waiter, is_waiting, others, served)
       soonest = math.min(soonest or tonumber(first), tonumber(first))
     end
   end
+  local share, is_line_full = share_of(waiter, rooms), false
   for _, other in ipairs(others) do
-    if is_before(other, waiter, rooms) then
+    if is_before(other, waiter, share_of(other, rooms), share) then
       place = place + 1
     end
   end
   leave()
-  if request.wait > 0 then
+  for _, pool in ipairs(request.pools) do
+    is_line_full = is_line_full or (not is_waiting and redis.call('HLEN', books[pool].waiters_key) >= request.most_waiters)
+  end
+  if request.wait > 0 and not is_line_full then
     local status = statuses(waiter, rooms)
     for pool, standing in pairs(status) do
       waiter.standings[pool] = { standing, string.format('%.17g', share_in(waiter, rooms[pool])) }
@@ -229,8 +292,8 @@ local function wait(waiter, is_waiting, others, served)
     end
   end
   return answer({
-    status = 'exhausted', full = full, place = place, waiting = #others, retry = (soonest or now) - now,
-    is_repeated = is_waiting,
+    status = 'exhausted', full = full, place = place, waiting = #others, retry = soonest and soonest + JUMP - now or 0,
+    is_repeated = is_waiting, is_line_full = is_line_full,
   })
 end
 

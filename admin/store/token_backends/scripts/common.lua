@@ -6,7 +6,7 @@
 local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local JUMP = 1000
+local JUMP = request.jump
 local WHOLE_POOL = '///'
 local COUNT = '#' -- before a bucket: how many grants count in it; no bucket begins so
 local reclaimed = {}
@@ -21,14 +21,15 @@ do
     redis.call('HSET', KEYS[1], 'epoch', known[1] or now, 'run_id', run_id, 'grants_from', known[3],
       'steady_since', now)
     state.may_have_jumped = true
-  elseif request.expected and math.abs(now - request.expected) > JUMP then
+  elseif request.in_doubt or not request.expected or now < request.expected - JUMP then
     known[4] = now
     state.may_have_jumped = true
     redis.call('HSET', KEYS[1], 'steady_since', now)
   end
   state.grants_from, state.number = tonumber(known[3]), tonumber(known[5] or 0)
-  state.steady = request.expected and now - tonumber(known[4]) or 0
-  state.may_have_jumped = state.may_have_jumped or not request.expected
+  -- Where the request was expected sooner it was long under way, or the clock went ahead, which the next one tells.
+  local is_late = request.expected and now > request.expected + JUMP
+  state.steady = is_late and 0 or now - tonumber(known[4])
 end
 
 local function next_number()
@@ -99,10 +100,12 @@ local function rebuild(book)
   end
 end
 
+-- Whether all that is kept beside the grants is of as many as there are, and whether some of it is of more.
 local function is_whole(book)
   local number = redis.call('HLEN', book.grants_key)
-  return number == redis.call('ZCARD', book.ends_key) and number == redis.call('ZCARD', book.order_key)
-    and number == tonumber(redis.call('HGET', book.sums_key, COUNT .. WHOLE_POOL) or 0)
+  local ends, order = redis.call('ZCARD', book.ends_key), redis.call('ZCARD', book.order_key)
+  local counted = tonumber(redis.call('HGET', book.sums_key, COUNT .. WHOLE_POOL) or 0)
+  return number == ends and number == order and number == counted, number < math.max(ends, order, counted)
 end
 
 local function read_one(book)
@@ -127,10 +130,15 @@ for position, pool in ipairs(request.pools) do
   }
   books[pool] = book
   read_one(book)
-  if state.may_have_jumped or not is_whole(book) then
+  local whole, has_lost_grants = is_whole(book)
+  if has_lost_grants then -- their keys were dropped or deleted: the same as after a flush
+    state.grants_from = now + request.grace
+    redis.call('HSET', KEYS[1], 'grants_from', state.grants_from)
+  end
+  if state.may_have_jumped or not whole then
     rebuild(book)
   end
-  for _, token in ipairs(redis.call('ZRANGEBYSCORE', book.ends_key, '-inf', now)) do
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', book.ends_key, '-inf', now - JUMP)) do
     local grant = book.grants[token]
     if grant and state.steady >= grant.lease then
       remove_grant(book, grant)

@@ -1,10 +1,16 @@
--- How many tokens count in some buckets.
+-- How many tokens count in some buckets; and how many claims stand in line, where that is asked.
 
-local used = {}
+local used, asking = {}, {}
 for _, pool in ipairs(request.pools) do
-  used[pool] = {}
+  used[pool], asking[pool] = {}, 0
   for _, bucket in ipairs(request.buckets) do
     used[pool][bucket] = books[pool].used[bucket]
   end
+  for token, waiter in pairs(request.prefix and books[pool].waiters or {}) do
+    local waits_for_its_lease = string.sub(token, 1, #request.prefix) == request.prefix
+    if not waits_for_its_lease or waiter.priority == request.runs_already then
+      asking[pool] = asking[pool] + 1
+    end
+  end
 end
-return answer({ status = 'used', used = used })
+return answer({ status = 'used', used = used, asking = asking })

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from random import Random
 from typing import Any
 
+import pytest
+
+from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Exhausted, Granted
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import Caps, TokenPool
-from tests.unit.core.token_pools.ledgers import Pools, claim
+from admin.core.token_pools.limits import WHOLE_POOL, buckets_of
+from admin.core.token_pools.lines import Room, Standing, Status, Waiter, rank, serve, statuses
+from tests.unit.core.token_pools.ledgers import NOON, Pools, claim
 
 
 def waiting(token: str, pools: dict[str, int] | None = None, **fields: Any) -> Claim:
@@ -149,3 +158,57 @@ def test_asking_without_waiting_takes_no_place() -> None:
     assert pools.refused(claim("a")).place is None
     pools.release("old")
     pools.granted(waiting("b"))
+
+
+def serve_one_by_one(waiter: Waiter, others: list[Waiter], rooms: Mapping[str, Room]) -> dict[str, Status]:
+    """The rule of the line, looking at everybody each time."""
+    ahead = [other for other in others if Status.BLOCKED not in statuses(other, rooms).values()]
+    standing = statuses(waiter, rooms)
+    while all(status is Status.FITS for status in standing.values()) and ahead:
+        first = min(ahead, key=lambda other: rank(other, rooms))
+        if rank(waiter, rooms) < rank(first, rooms):
+            break
+        ahead.remove(first)
+        status = statuses(first, rooms)
+        if Status.BLOCKED not in status.values():
+            for pool in first.amounts.keys() & rooms.keys():
+                if Status.SHORT in status.values():
+                    rooms[pool].reserved |= status[pool] is Status.SHORT
+                else:
+                    rooms[pool].taken.update(dict.fromkeys(buckets_of(first.place, ""), first.amounts[pool]))
+        standing = statuses(waiter, rooms)
+    return standing
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_line_serves_as_one_that_looks_at_everybody(seed: int) -> None:
+    dice = Random(seed)
+    names, number = ("hive", "spark", "elsewhere"), dice.choice((3, 30, 120))
+
+    def any_waiter(position: int) -> Waiter:
+        place = Scope(dice.choice(("dev", "prod")), dice.choice(("ads", "maps", "search")))
+        pools = dice.sample(names, dice.choice((1, 1, 2, 3)))
+        if pools == ["elsewhere"]:
+            pools = ["hive"]
+        return Waiter(
+            token=f"t{position}",
+            number=position,
+            amounts={pool: dice.choice((1, 1, 1, 2, 4)) for pool in pools},
+            caps={pool: {Scope(project=place.project).path: dice.choice((2, 4, 50))} for pool in pools},
+            standings={"elsewhere": Standing(dice.choice(list(Status)), dice.choice((0.0, 0.1, 0.5)))},
+            place=place,
+            execution="",
+            holder="",
+            priority=dice.choice((0, 0, 1)),
+            weight=dice.choice((1.0, 1.0, 2.0)),
+            since=NOON + timedelta(seconds=dice.randrange(5)),
+            wait_seconds=10,
+            expires_at=NOON,
+        )
+
+    waiter, *others = [any_waiter(position) for position in range(number)]
+    used = {name: Counter({Scope(project="ads").path: 2, WHOLE_POOL: 2}) for name in names[:2]}
+    capacity = dice.choice((4, 20, 200))
+    quick, slow = ({name: Room.of(capacity, used[name].copy()) for name in names[:2]} for _ in range(2))
+    assert serve(waiter, others, quick) == serve_one_by_one(waiter, others, slow)
+    assert quick == slow
