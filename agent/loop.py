@@ -333,7 +333,7 @@ class Agent:
                 log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
                 self._is_older_admin = True
             elif is_current and call.error is not None and self._is_refused_report(call.error):
-                self._reporter.tells_nodes = False
+                pass  # the next report is without what an older admin does not know
             elif (
                 is_current
                 and call.error is not None
@@ -348,8 +348,13 @@ class Agent:
             call = self.clock.wait_for(self._inbox, 0)
 
     def _is_refused_report(self, error: ClientError) -> bool:
-        """Whether the admin is older than reports of single nodes."""
-        return self._reporter.tells_nodes and is_refused_field(error, "nodes")
+        """Whether the admin is older than a field of reports, which is left out from now on."""
+        reporter = self._reporter
+        refuses_nodes = reporter.tells_nodes and is_refused_field(error, "nodes")
+        refuses_problem = reporter.tells_problem and is_refused_field(error, "problem")
+        reporter.tells_nodes = reporter.tells_nodes and not refuses_nodes
+        reporter.tells_problem = reporter.tells_problem and not refuses_problem
+        return refuses_nodes or refuses_problem
 
     def _is_older(self, error: ClientError) -> bool:
         """Whether the admin refuses fields that were added after its version."""

@@ -67,6 +67,7 @@ class ReportBody(RequestSchema):
     plugins = fields.Raw(metadata={"type": "array", "items": {"type": "string"}})
     engine = fields.Raw(metadata={"type": "string"})
     engine_version = fields.Raw(metadata={"type": "string"})
+    problem = fields.Raw(metadata={"type": "string"})
     properties = PayloadField("ClusterReport/properties/properties")
     nodes = PayloadField("ClusterReport/properties/nodes")
 
@@ -116,7 +117,7 @@ _OF_STATE = (
     *("last_sync_at", "agent", "agent_since", "reported_at"),
 )
 _OF_DEFINITION = ("endpoint", "auth", "description", "cluster_resources")
-_OF_REPORT = ("engine", "engine_version", "plugins")
+_OF_REPORT = ("engine", "engine_version", "plugins", "problem")
 
 
 class ClusterAnswer(Answer):
@@ -175,6 +176,9 @@ class ClusterAnswer(Answer):
     engine: str | None = None
     engine_version: str | None = None
     plugins: list[str] | None = None
+    problem: Annotated[
+        str | None, Meta(description="Why its agent cannot use its engine now, and takes nothing new meanwhile.")
+    ] = None
     eta: Annotated[
         str | None, Meta(description="How long new work would wait to start; absent where no slot is free for it.")
     ] = None
