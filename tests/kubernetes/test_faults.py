@@ -40,6 +40,7 @@ def test_jobs_outlive_the_api_server_and_cost_three_calls_each(
     handles: dict[str, Handle] = {}
     ends: dict[str, NativeState] = {}
     is_killed = False
+    watched: Counter[str] = Counter()
 
     def has_ended() -> bool:
         nonlocal is_killed
@@ -49,6 +50,7 @@ def test_jobs_outlive_the_api_server_and_cost_three_calls_each(
             ends.update({key: state for key, state in states.items() if state.phase.finished})
         if len(ends) >= jobs // 3 and not is_killed:
             is_killed = True
+            watched.update(cluster.calls(namespace) - before)
             cluster.kill_api_server()
             cluster.start_api_server()
         return len(ends) == jobs
@@ -66,6 +68,8 @@ def test_jobs_outlive_the_api_server_and_cost_three_calls_each(
     print(f"{jobs} Jobs:", dict(counts))
     assert (counts["create jobs"], counts["patch jobs"], counts["get jobs"]) == (jobs, jobs, 0)
     assert jobs <= counts["get pods/log"] <= jobs * 2
+    kinds = ("jobs", "pods", "nodes", "events") if jobs < 100 else ()  # one that is open for minutes is renewed
+    assert [watched[f"watch {kind}"] for kind in kinds] == [1] * len(kinds), watched
     constant = {name: count for name, count in counts.items() if name.split()[0] in ("list", "watch")}
     assert max(constant.values()) <= 20, constant
 
