@@ -364,7 +364,13 @@ def test_why_an_agent_cannot_use_its_engine_is_shown_beside_what_it_reported_bef
     assert (shown["problem"], shown["capacity"]["cpu"]) == ("cannot list resource pods", "8")
     shown = report(engine="kubernetes", capacity={"cpu": "4"}, problem="no answer")
     assert (shown["problem"], shown["capacity"]["cpu"]) == ("no answer", "4")
+    created(api, "waits", cluster="alpha")
+    explanation = f"executions/{PROJECT}/{DOMAIN}/waits/explanation"
+    status = str(get(api, explanation)["status"])
+    assert "alpha cannot use its engine (no answer)" in status
+    assert "The agent of alpha takes it once it can use its engine." in status
     assert "problem" not in report(engine="kubernetes", capacity={"cpu": "4"})
+    assert "its engine" not in str(get(api, explanation)["status"])
 
 
 def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Context) -> None:
