@@ -207,15 +207,15 @@ def test_a_job_that_may_not_be_ended_holds_up_no_other(
         def is_ended(path: str) -> bool:
             return names.annotation(api.get(path), names.ENDED) == names.LEASE_OVER
 
-        def step() -> bool:
+        def ends(path: str) -> bool:
             janitor.step()
-            return is_ended(other)
+            return is_ended(path)
 
-        wait_until(step, 30, interval=1.0)
+        wait_until(lambda: ends(other), 30, interval=1.0)
         assert not is_ended(refused)
         states = engine.states([Handle(task.key, "") for task in tasks])  # which ends what is over as well
         assert set(states) == {task.key for task in tasks}
-    wait_until(lambda: janitor.step() or is_ended(refused), 60, interval=1.0)
+    wait_until(lambda: ends(refused), 60, interval=1.0)
     janitor.api.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -28,7 +28,8 @@ def _is_met(term: Object, node: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _holds(expression: Object, value: str | None) -> bool:
-    operator, values = expression["operator"], expression.get("values") or ()
+    operator: str = expression["operator"]
+    values: Sequence[str] = expression.get("values") or ()
     if operator == "Exists":
         return value is not None
     if operator == "DoesNotExist":
