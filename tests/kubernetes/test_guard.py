@@ -9,6 +9,7 @@ import pytest
 
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.api import Api
+from agent.engines.kubernetes.states import is_finished
 from tests.kubernetes.conftest import MakeSite
 from tests.support import programs
 from tests.support.admins import RunningAdmin
@@ -65,10 +66,14 @@ def test_a_job_of_a_killed_agent_is_ended_by_the_janitor_before_its_next_attempt
     agent.kill()
     agent.wait()
 
-    def has_ended() -> bool:
-        return all(pod["status"]["phase"] == "Failed" for pod in pods_of(api, site, 1))
-
-    wait_until(has_ended, 60, interval=0.5, explain=lambda: (site.directory / "janitor.log").read_text())
+    # Kubernetes removes the pod when its containers have ended.
+    wait_until(
+        lambda: pods_of(api, site, 1) == [],
+        60,
+        interval=0.5,
+        explain=lambda: (site.directory / "janitor.log").read_text(),
+    )
+    wait_until(lambda: is_finished(job_of(api, site, 1)), 30, interval=0.5)
     job = job_of(api, site, 1)
     assert names.annotation(job, names.ENDED) == names.LEASE_OVER
     assert site.get("guarded")["attempt"] == 1  # no other was begun until then
@@ -79,8 +84,8 @@ def test_a_job_of_a_killed_agent_is_ended_by_the_janitor_before_its_next_attempt
         interval=0.5,
         explain=lambda: f"{site.get('guarded')}\n{site.log[-3000:]}",
     )
-    ended = pods_of(api, site, 1)[0]["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert ended["finishedAt"] <= job_of(api, site, 2)["metadata"]["creationTimestamp"]
+    (ended,) = (entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
+    assert ended["lastTransitionTime"] <= job_of(api, site, 2)["metadata"]["creationTimestamp"]
     site.cancel("guarded")
     assert site.ended("guarded")["closure"]["phase"] == "ABORTED"
 
