@@ -16,8 +16,8 @@ from agent.intents import Stage
 from agent.work import Work
 
 _INTERVAL_SECONDS = 5.0
-#: Nodes with something in use, or closed, that a report tells of.
-_MOST_NODES = 2000
+#: Nodes with something in use, or closed, that a report tells of: as many as the admin takes.
+_MOST_NODES = 10_000
 #: How much of a problem is told.
 _MOST_PROBLEM = 4000
 #: How often the engine is asked when new work would start; sooner while it would wait, since that ends with a job.
@@ -35,8 +35,8 @@ class Reporter:
 
     def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
-        self.tells_nodes = True  #: an older admin does not know what nodes have
-        self.tells_problem = True  #: nor why an engine cannot be used
+        #: The fields that an older admin does not know, as long as none refused it.
+        self.tells = {"nodes", "waits_for", "problem"}
         self._config = config
         self._engine = engine
         self._clock = clock
@@ -80,9 +80,11 @@ class Reporter:
             ]
             room = self._room(self._measured, jobs)
             report = self._with_slots({**self._measured, "free": room}, work.intents.active)
-            if self.tells_nodes and (nodes := self._nodes()) is not None:
+            if "nodes" in self.tells and (nodes := self._nodes()) is not None:
                 report["nodes"] = nodes
-        if self._problem and self.tells_problem:
+            if "waits_for" in self.tells and work.waits_for:
+                report["waits_for"] = work.waits_for
+        if "problem" in self.tells and self._problem:
             # Of an engine that has told nothing yet the admin keeps what it knows.
             report = {"engine": self._engine.name, **report, "problem": self._problem[:_MOST_PROBLEM]}
         self.report = report or None
