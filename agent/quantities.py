@@ -42,6 +42,12 @@ def count(job: Mapping[str, Any], part: str) -> int:
     return int(job.get("resources", {}).get(part, 1))
 
 
+def tasks_on_node(job: Mapping[str, Any]) -> int:
+    """The most tasks of a job that one node may have, so that they are on as many nodes as the job wants."""
+    nodes, tasks = count(job, "nodes"), count(job, "tasks")
+    return tasks if nodes == 1 else max(1, min(math.ceil(tasks / nodes), (tasks - 1) // (nodes - 1)))
+
+
 def requested(job: Mapping[str, Any], resource: str) -> Fraction:
     """What all tasks of a job request together."""
     return (per_task(job, resource) or Fraction(0)) * count(job, "tasks")

@@ -18,6 +18,8 @@ from agent.work import Work
 _INTERVAL_SECONDS = 5.0
 #: Nodes with something in use, or closed, that a report tells of: as many as the admin takes.
 _MOST_NODES = 10_000
+#: How much of a problem is told.
+_MOST_PROBLEM = 4000
 #: How often the engine is asked when new work would start; sooner while it would wait, since that ends with a job.
 _ETA_INTERVAL_SECONDS, _BUSY_ETA_INTERVAL_SECONDS = 60.0, 10.0
 #: A wait that is shorter counts as none.
@@ -33,7 +35,8 @@ class Reporter:
 
     def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
-        self.tells = {"nodes", "waits_for"}  #: the fields that an older admin does not know, as long as none refused it
+        #: The fields that an older admin does not know, as long as none refused it.
+        self.tells = {"nodes", "waits_for", "problem"}
         self._config = config
         self._engine = engine
         self._clock = clock
@@ -68,6 +71,7 @@ class Reporter:
             except EngineError as error:
                 self._problem = str(error)
         work.problem = work.problem or self._problem
+        report: dict[str, Any] = {}
         if self._measured is not None:
             jobs = [
                 intent.lease["job"]
@@ -75,11 +79,15 @@ class Reporter:
                 if intent.stage is Stage.SUBMITTED and key not in self._counted
             ]
             room = self._room(self._measured, jobs)
-            self.report = self._with_slots({**self._measured, "free": room}, work.intents.active)
+            report = self._with_slots({**self._measured, "free": room}, work.intents.active)
             if "nodes" in self.tells and (nodes := self._nodes()) is not None:
-                self.report["nodes"] = nodes
+                report["nodes"] = nodes
             if "waits_for" in self.tells and work.waits_for:
-                self.report["waits_for"] = work.waits_for
+                report["waits_for"] = work.waits_for
+        if "problem" in self.tells and self._problem:
+            # Of an engine that has told nothing yet the admin keeps what it knows.
+            report = {"engine": self._engine.name, **report, "problem": self._problem[:_MOST_PROBLEM]}
+        self.report = report or None
 
     def _ask(self, now: float) -> dict[str, Any]:
         """Ask the engine for everything that the report has of it."""

@@ -6,6 +6,7 @@ from admin.api.current import context
 from admin.api.operations import Operations
 from admin.core.settings.scopes import check_scope
 from admin.messages.cluster_resources import NamespaceQuery, NamespacesQuery, NamespaceStatesAnswer, RenderingAnswer
+from admin.messages.pages import key_of, token_of
 from admin.messages.requests import Fields
 from admin.services.cluster_resources import list_namespaces, render_namespace
 
@@ -27,4 +28,6 @@ def render_cluster_resources(query: Fields) -> RenderingAnswer:
 def list_cluster_resources(query: Fields) -> NamespaceStatesAnswer:
     """List namespaces, what became of their objects on each cluster, and what happened to those of one."""
     place = (query.get(key) for key in ("project", "domain", "cluster"))
-    return NamespaceStatesAnswer.from_states(list_namespaces(context(), *place, failing=query["failing"]))
+    after = key_of(query.get("token"), 4)
+    states = list_namespaces(context(), *place, failing=query["failing"], after=after, limit=query["limit"])
+    return NamespaceStatesAnswer.from_states(states, token_of(states.next_key))

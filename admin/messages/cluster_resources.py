@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import fields
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.cluster_resources.rendering import RenderedObject
 from admin.core.cluster_resources.states import ObjectState
 from admin.core.cluster_resources.values import Value
-from admin.messages.requests import NAME, SCOPE_KEY, Flag, RequestSchema
+from admin.messages.requests import NAME, SCOPE_KEY, Flag, PageQuery, RequestSchema, Whole
 from admin.messages.shared import Answer, Json, OriginAnswer, Time, one_of
 from admin.services.cluster_resources import ClusterNamespace, NamespaceStates, RenderedNamespace
 
@@ -23,9 +23,10 @@ class NamespaceQuery(RequestSchema):
     cluster = fields.String(validate=NAME, metadata={"description": "Whose agent makes it."})
 
 
-class NamespacesQuery(RequestSchema):
+class NamespacesQuery(PageQuery):
     """Which namespaces are listed."""
 
+    limit = Whole(load_default=1000, validate=validate.Range(min=1, max=1000))
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     cluster = fields.String(validate=NAME, metadata={"description": "Whose agent makes them."})
@@ -92,15 +93,17 @@ class NamespaceEventAnswer(Answer):
 class NamespaceStatesAnswer(Answer):
     """Namespaces, and what happened to their objects."""
 
-    namespaces: Annotated[list[NamespaceStateAnswer], Meta(description="At most 1000.")]
+    namespaces: list[NamespaceStateAnswer]
     count: Annotated[int, Meta(description="How many there are in all.")]
+    token: Annotated[str | None, Meta(description="Of the next page.")] = None
     events: Annotated[
         list[NamespaceEventAnswer], Meta(description="Of one project and domain, newest first, at most 100.")
     ]
 
     @classmethod
-    def from_states(cls, states: NamespaceStates) -> NamespaceStatesAnswer:
+    def from_states(cls, states: NamespaceStates, token: str | None) -> NamespaceStatesAnswer:
         return cls(
+            token=token,
             namespaces=[
                 NamespaceStateAnswer(
                     project=state.scope.project,

@@ -68,6 +68,7 @@ class ReportBody(RequestSchema):
     plugins = fields.Raw(metadata={"type": "array", "items": {"type": "string"}})
     engine = fields.Raw(metadata={"type": "string"})
     engine_version = fields.Raw(metadata={"type": "string"})
+    problem = fields.Raw(metadata={"type": "string"})
     properties = PayloadField("ClusterReport/properties/properties")
     nodes = PayloadField("ClusterReport/properties/nodes")
     waits_for = fields.Raw(metadata={"type": "string"})
@@ -118,7 +119,7 @@ _OF_STATE = (
     *("last_sync_at", "agent", "agent_since", "reported_at"),
 )
 _OF_DEFINITION = ("endpoint", "auth", "description", "cluster_resources")
-_OF_REPORT = ("engine", "engine_version", "plugins", "waits_for")
+_OF_REPORT = ("engine", "engine_version", "plugins", "problem", "waits_for")
 
 
 class ClusterAnswer(Answer):
@@ -177,6 +178,9 @@ class ClusterAnswer(Answer):
     engine: str | None = None
     engine_version: str | None = None
     plugins: list[str] | None = None
+    problem: Annotated[
+        str | None, Meta(description="Why its agent cannot use its engine now, and takes nothing new meanwhile.")
+    ] = None
     eta: Annotated[
         str | None, Meta(description="How long new work would wait to start; absent where no slot is free for it.")
     ] = None

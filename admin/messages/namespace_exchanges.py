@@ -76,6 +76,7 @@ class NamespaceToMake(Answer):
     domain: str
     digest: str
     objects: list[Json]
+    made: Annotated[list[str], Meta(description="Objects that were there when the cluster's agent last reported.")]
 
 
 class NamespacesAnswer(Answer):
@@ -105,6 +106,7 @@ class NamespacesAnswer(Answer):
                     domain=rendering.scope.domain,
                     digest=rendering.digest,
                     objects=[dict(entry.document) for entry in rendering.objects],
+                    made=list(exchange.made.get(rendering.namespace, ())),
                 )
                 for rendering in exchange.changed
             ],

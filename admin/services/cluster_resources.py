@@ -20,8 +20,7 @@ from admin.services.scopes import check_active, check_domain, find_project
 from admin.store import cluster_resources, revisions
 from admin.store.cluster_resources import NamespaceEvent
 
-#: Namespaces and events of one answer.
-_MOST_NAMESPACES = 1000
+#: Events of one answer.
 _MOST_EVENTS = 100
 
 
@@ -73,6 +72,12 @@ class NamespaceState:
     namespace: str
     problems: tuple[str, ...]
     clusters: tuple[ClusterNamespace, ...]
+    orphaned_on: str = ""  #: the cluster on which something of it is left, though nothing renders it any more
+
+    @property
+    def page_key(self) -> tuple[str, str, str, str]:
+        """Its place in lists."""
+        return self.scope.project, self.scope.domain, self.namespace, self.orphaned_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +86,24 @@ class NamespaceStates:
 
     namespaces: tuple[NamespaceState, ...]
     count: int  #: how many there are in all
+    next_key: tuple[str, ...] | None  #: after which the next page begins; None after the last
     events: tuple[NamespaceEvent, ...]  #: newest first; of one project and domain only
 
 
 def list_namespaces(
-    context: Context, project: str | None, domain: str | None, cluster: str | None, *, failing: bool
+    context: Context,
+    project: str | None,
+    domain: str | None,
+    cluster: str | None,
+    *,
+    failing: bool,
+    after: tuple[str, ...] | None = None,
+    limit: int = 1000,
 ) -> NamespaceStates:
-    """The namespaces of a project, a domain or all that the caller may see; `failing`: where something is wrong."""
+    """The namespaces of a project, a domain or all that the caller may see; `failing`: where something is wrong.
+
+    So many at most, of those whose keys come `after` that of the page before.
+    """
     if domain is not None:
         check_domain(context, domain)
     with context.database.reading() as connection:
@@ -119,7 +135,11 @@ def list_namespaces(
     ]
     if failing:
         states = [state for state in states if state.problems or not all(map(_is_well, state.clusters))]
-    return NamespaceStates(namespaces=tuple(states[:_MOST_NAMESPACES]), count=len(states), events=tuple(events))
+    states.sort(key=lambda state: state.page_key)
+    remaining = [state for state in states if after is None or state.page_key > after]
+    page = tuple(remaining[:limit])
+    next_key = page[-1].page_key if len(remaining) > len(page) else None
+    return NamespaceStates(namespaces=page, count=len(states), next_key=next_key, events=tuple(events))
 
 
 def _may_read(context: Context, scope: Scope) -> bool:
@@ -149,7 +169,9 @@ def _state(
 def _orphan(cluster: str, report: NamespaceReport) -> NamespaceState:
     """A namespace of which something is left on a cluster, though nothing renders it any more."""
     entry = ClusterNamespace(cluster=cluster, report=report, is_current=True)
-    return NamespaceState(scope=report.scope, namespace=report.namespace, problems=(), clusters=(entry,))
+    return NamespaceState(
+        scope=report.scope, namespace=report.namespace, problems=(), clusters=(entry,), orphaned_on=cluster
+    )
 
 
 def _is_well(entry: ClusterNamespace) -> bool:

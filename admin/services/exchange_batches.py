@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from admin.core.executions.attempts import waits_for_other
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.reports import NEED_DETAILS
-from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_only_in_load
+from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_only_in_load, updated_report
 from admin.core.fleet.silence import describe_return
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.problems import Invalid, invalid
@@ -132,8 +132,11 @@ def _state_after(before: ClusterState, exchange: Exchange, connection: Connectio
         syncs=max(before.syncs, request.seen) + 1,
         health=Health.READY.value,
     )
-    is_news = before.reported_at is None or request.report != before.report
-    return replace(after, report=request.report, reported_at=now) if request.report is not None and is_news else after
+    if request.report is None:
+        return after
+    report = updated_report(before.report, request.report)
+    is_news = before.reported_at is None or report != before.report
+    return replace(after, report=report, reported_at=now) if is_news else after
 
 
 def _is_same(before: ClusterState, after: ClusterState) -> bool:

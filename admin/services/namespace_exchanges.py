@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from admin.core.cluster_resources.rendering import Rendering
 from admin.core.cluster_resources.states import NamespaceReport
@@ -28,6 +28,8 @@ class NamespaceExchange:
     installation: str = ""  #: by which this admin's objects are known
     digest: str = ""  #: of all that it should have
     changed: Sequence[Rendering] = ()  #: the first of those that it does not have so
+    #: The objects of these that were there when they were last reported, by namespace.
+    made: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kept: Sequence[str] = ()  #: namespaces that cannot be rendered now: what there is stays
     gone: Sequence[str] = ()  #: that it knows, and nothing renders any more
     has_more: bool = False
@@ -61,7 +63,13 @@ def exchange_namespaces(
             installation = cluster_resources.installation(connection, now)
             states = cluster_resources.store_reports(connection, cluster, reports, rendered, now) if reports else []
     count_objects(cluster, states)
-    return _answer(context, renderings, installation, digest, known)
+    answer = _answer(context, renderings, installation, digest, known)
+    if not answer.changed:
+        return answer
+    with context.database.reading() as connection:
+        names = [rendering.namespace for rendering in answer.changed]
+        known_reports = cluster_resources.reports(connection, clusters=[cluster], namespaces=names)
+    return replace(answer, made={report.namespace: report.made for _, report in known_reports})
 
 
 def _answer(

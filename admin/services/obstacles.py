@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.filters import Verdict
-from admin.core.placement.obstacles import describe_gone, may_find_room, obstacle_at
+from admin.core.placement.filters import ROOM, Verdict
+from admin.core.placement.obstacles import ENGINE, describe_gone, may_find_room, obstacle_at
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
@@ -77,6 +77,10 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     state = fleet.states(connection, [name]).get(name, cluster.state)
     current = cluster.with_state(state)
     obstacle = obstacle_at(current, _workload(context, connection, execution))
+    problem = state.report.get("problem")
+    if problem and (obstacle is None or obstacle.filter == ROOM.name):
+        words = f": {problem}" if context.access.sees_fleet() else ""
+        return Verdict(ENGINE, False, f"cannot use its engine{words}")
     return None if obstacle is None else with_provenance(context, connection, current, obstacle)
 
 

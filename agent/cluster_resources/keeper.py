@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,8 @@ _ANSWER_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 #: How often everything is reported again, since an admin may have been restored from a backup meanwhile.
 _REPORT_SECONDS = 600.0
+#: How often the admin is told what was made, while there is more to make: executions wait for it.
+_TELL_SECONDS = 2.0
 #: Namespaces of one report, and about how many bytes: an admin refuses a request of 1 MiB.
 _BATCH = 200
 _BATCH_BYTES = 256 * 1024
@@ -63,6 +66,7 @@ class NamespaceKeeper:
         self._reported: dict[str, dict[str, Any]] = {}
         self._unreported: dict[str, dict[str, Any]] = {}  #: what the admin is still to be told
         self._report_all_at = 0.0
+        self._send_at = 0.0  #: when to tell what was made so far
         self._problem = ""
         self._difference = ""
 
@@ -130,6 +134,7 @@ class NamespaceKeeper:
                     domain=entry["domain"],
                     digest=entry["digest"],
                     objects=tuple(entry["objects"]),
+                    made=frozenset(entry.get("made", ())),
                 )
             for name in answer["gone"]:
                 self._known.pop(name, None)
@@ -154,24 +159,34 @@ class NamespaceKeeper:
             may_prune=answer["may_prune"],
             prunes_namespaces=answer["prune_namespaces"],
         )
-        reports = self._maker.make(orders)
+        if self._clock.steady() >= self._report_all_at:
+            self._reported = {}
+            self._report_all_at = self._clock.steady() + _REPORT_SECONDS
+        self._send_at = self._clock.steady() + _TELL_SECONDS
+        try:
+            reports = self._maker.make(orders, self._note_report)
+        finally:
+            self._send_reports()
         if any(report.has_failed for report in reports):
             pause = min(self._retry_seconds, answer["refresh_seconds"])
             self._retry_seconds *= 2
         else:
             pause, self._retry_seconds = answer["refresh_seconds"], _RETRY_SECONDS
         self._make_at = self._clock.steady() + pause
-        self._report(reports)
+        names = {report.namespace for report in reports}
+        self._reported = {name: report for name, report in self._reported.items() if name in names}
 
-    def _report(self, reports: list[Report]) -> None:
-        """Tell the admin what is other than it was told last."""
-        if self._clock.steady() >= self._report_all_at:
-            self._reported = {}
-            self._report_all_at = self._clock.steady() + _REPORT_SECONDS
-        documents = {report.namespace: report.document() for report in reports if report.project and report.domain}
-        self._unreported |= {name: report for name, report in documents.items() if self._reported.get(name) != report}
-        self._send_reports()
-        self._reported = {name: report for name, report in self._reported.items() if name in documents}
+    def _note_report(self, report: Report) -> None:
+        """Tell the admin what is other than it was told last, now and then while others are still made."""
+        if not (report.project and report.domain):
+            return
+        document = report.document()
+        if self._reported.get(report.namespace) != document:
+            self._unreported[report.namespace] = document
+        if self._clock.steady() >= self._send_at or len(self._unreported) >= _BATCH:
+            with contextlib.suppress(ClientError):  # it is told at the end
+                self._send_reports()
+            self._send_at = self._clock.steady() + _TELL_SECONDS
 
     def _send_reports(self) -> None:
         """Send what the admin was not told yet, some of it at a time; what does not arrive is sent later."""

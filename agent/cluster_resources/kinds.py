@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from agent.engines.resource_api import ApiRefusal, KubernetesApi
@@ -22,6 +22,11 @@ class Kind:
         return f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
 
     @property
+    def group(self) -> str:
+        """Its group; empty for the core's."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
     def list_path(self) -> str:
         """The path of its objects in all namespaces."""
         return f"{self._root}/{self.plural}"
@@ -33,8 +38,7 @@ class Kind:
 
     def identity(self, name: str) -> str:
         """Kind and name, as reports have them."""
-        group, _, _ = self.api_version.rpartition("/")
-        return f"{self.name}.{group}/{name}" if group else f"{self.name}/{name}"
+        return f"{self.name}.{self.group}/{name}" if self.group else f"{self.name}/{name}"
 
 
 class Kinds:
@@ -61,9 +65,21 @@ class Kinds:
             except ApiRefusal:
                 return  # the server does not have it; that is said where an object of it is applied
 
-    def known(self) -> list[Kind]:
-        """The kinds of all versions that were asked for."""
-        return [kind for kinds in self._by_version.values() for kind in kinds.values()]
+    def preferred_versions(self) -> list[str]:
+        """The version that each group of the cluster prefers, but for the core's."""
+        try:
+            groups = self._api.get("/apis").get("groups", [])
+        except ApiRefusal:
+            return []  # the agent may not ask, and knows the kinds of what is rendered
+        return [group["preferredVersion"]["groupVersion"] for group in groups]
+
+    def known(self, first: Collection[str] = ()) -> list[Kind]:
+        """The kinds of all versions that were asked for, each once: by the first of these versions that has it."""
+        kinds: dict[tuple[str, str], Kind] = {}
+        for version in sorted(self._by_version, key=lambda version: version not in first):
+            for kind in self._by_version[version].values():
+                kinds.setdefault((kind.group, kind.name), kind)
+        return list(kinds.values())
 
     def _read(self, api_version: str) -> Iterator[Kind]:
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agent.cluster_resources.kinds import Kind, Kinds
-from agent.engines.resource_api import ApiRefusal, Document, KubernetesApi
+from agent.engines.resource_api import ApiRefusal, ApiUnavailable, Document, KubernetesApi
 
 #: Labels of every object that is made: whose it is, and of which project and domain.
 INSTALLATION, PROJECT, DOMAIN = "rainbow/installation", "rainbow/project", "rainbow/domain"
@@ -17,8 +17,8 @@ INSTALLATION, PROJECT, DOMAIN = "rainbow/installation", "rainbow/project", "rain
 DIGEST = "rainbow/digest"
 #: Kinds that hold what cannot be made again; they are deleted only where that is configured.
 _PRECIOUS = frozenset({"Namespace", "PersistentVolumeClaim", "Secret"})
-#: Versions whose kinds are looked through for what is no longer rendered, besides those of what is rendered.
-_USUAL_VERSIONS = ("v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1")
+#: After how many calls in a row that the API server does not answer a round ends.
+_MOST_UNANSWERED = 3
 #: Kinds that are never looked through: there are many of them, and templates make none.
 _NOT_LISTED = frozenset({"Pod", "Event", "Endpoints", "Node", "PodTemplate", "ReplicationController"})
 #: How long a message may be, and about how long all of one namespace.
@@ -34,6 +34,8 @@ class Namespace:
     domain: str
     digest: str
     objects: tuple[Document, ...]
+    #: The kinds and names of objects that were there when the admin was last told, maybe by an earlier agent.
+    made: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +74,10 @@ class Report:
         return {**vars(self), "objects": objects}
 
 
-#: An object of ours on the cluster, by its kind, namespace and name.
+#: An object of ours on the cluster, by its group, kind, namespace and name.
 Key = tuple[str, str, str, str]
+#: Objects of ours on the cluster, each with the kind by which it was listed.
+Live = dict[Key, tuple[Kind, Document]]
 
 
 class NamespaceMaker:
@@ -84,48 +88,106 @@ class NamespaceMaker:
         self._kinds = Kinds(api)
         self._versions: dict[Key, str] = {}  #: the resource versions of objects as they were when they were applied
         self._applied: dict[Key, Document] = {}  #: what was applied
+        self._is_surveyed = False  #: whether all kinds of the cluster were looked through
+        self._ours: set[tuple[str, str]] = set()  #: groups and kinds of which there are, or were, objects of ours
+        self._unanswered = 0  #: calls in a row that the API server did not answer
 
-    def make(self, orders: Orders) -> list[Report]:
-        """Bring the cluster to what is ordered, and say what became of each namespace.
+    def make(self, orders: Orders, tell: Callable[[Report], None] = lambda report: None) -> list[Report]:
+        """Bring the cluster to what is ordered, and say what became of each namespace, as soon as it is made.
 
         ApiUnavailable where the API server does not answer; what was done until then stays.
         """
+        self._unanswered = 0
         live = self._list_ours(orders)
-        reports = {name: self._make_namespace(orders, namespace, live) for name, namespace in orders.namespaces.items()}
-        for key, item in live.items():
-            self._settle_surplus(orders, key, item, reports)
-        return list(reports.values())
+        names = _namespaces_of(orders, live)
+        surplus: dict[str, list[Key]] = {}
+        for key, (_, item) in live.items():
+            surplus.setdefault(_namespace_of(key, item, names), []).append(key)
+        reports: list[Report] = []
+        # Executions may wait for those that are not there yet.
+        for namespace in sorted(orders.namespaces.values(), key=lambda entry: _namespace_key(entry.name) in live):
+            report = self._make_namespace(orders, namespace, live)
+            self._settle(orders, report, live, surplus.pop(namespace.name, ()))
+            reports.append(report)
+            tell(report)
+        for name, keys in surplus.items():
+            left = [key for key in keys if key in live]
+            if left and name not in orders.kept:
+                labels = live[left[0]][1]["metadata"].get("labels", {})
+                project, domain = labels.get(PROJECT, ""), labels.get(DOMAIN, "")
+                report = Report(namespace=name, project=project, domain=domain, exists=True)
+                self._settle(orders, report, live, left)
+                reports.append(report)
+                tell(report)
+        return reports
 
-    def _list_ours(self, orders: Orders) -> dict[Key, Document]:
-        """Every object that has the label of this admin: one call for each kind."""
+    def _list_ours(self, orders: Orders) -> Live:
+        """Every object that has the label of this admin: one call for each kind of which there are any.
+
+        All kinds of the cluster are looked through once: a template that is gone by now may have made any of them.
+        """
         versions = {document["apiVersion"] for entry in orders.namespaces.values() for document in entry.objects}
-        ours: dict[Key, Document] = {}
-        for version in sorted({*versions, *_USUAL_VERSIONS}):
-            self._kinds.learn(version)
-        for kind in self._kinds.known():
-            if kind.name in _NOT_LISTED:
+        self._kinds.learn("v1")
+        is_complete = self._learn(sorted(versions))
+        if not self._is_surveyed:
+            is_complete = self._learn(self._kinds.preferred_versions()) and is_complete
+        rendered = {
+            (_group(document["apiVersion"]), document["kind"])
+            for entry in orders.namespaces.values()
+            for document in entry.objects
+        }
+        ours: Live = {}
+        for kind in self._kinds.known(first=versions):
+            name = (kind.group, kind.name)
+            if kind.name in _NOT_LISTED or (self._is_surveyed and name not in rendered | self._ours):
                 continue
             try:
                 listed = self._api.get(kind.list_path, {"labelSelector": f"{INSTALLATION}={orders.installation}"})
             except ApiRefusal:
                 continue  # the agent may not list what no template makes; what one makes is said when it is applied
+            except ApiUnavailable:
+                # Of one kind it may be, which a server of its own has; that all are silent is found out soon.
+                is_complete = False
+                self._note_silence()
+                continue
+            self._unanswered = 0
             for item in listed.get("items", []):
-                ours[_key(kind, item)] = item
+                self._ours.add(name)
+                ours[_key(kind, item)] = kind, item
+        self._is_surveyed = self._is_surveyed or is_complete
         return ours
 
-    def _make_namespace(self, orders: Orders, namespace: Namespace, live: dict[Key, Document]) -> Report:
+    def _learn(self, versions: Iterable[str]) -> bool:
+        """Ask for the kinds of some versions; False where the server of one, which may be its own, does not answer."""
+        is_complete = True
+        for version in versions:
+            try:
+                self._kinds.learn(version)
+                self._unanswered = 0
+            except ApiUnavailable:
+                is_complete = False
+                self._note_silence()
+        return is_complete
+
+    def _note_silence(self) -> None:
+        """Count a call that was not answered; called where that is raised, which goes on after several in a row."""
+        self._unanswered += 1
+        if self._unanswered >= _MOST_UNANSWERED:
+            raise
+
+    def _make_namespace(self, orders: Orders, namespace: Namespace, live: Live) -> Report:
         report = Report(
             namespace=namespace.name, project=namespace.project, domain=namespace.domain, digest=namespace.digest
         )
         # The namespace itself comes first, since nothing can be made in one that is not there or not ours.
         objects = sorted(namespace.objects, key=lambda document: document["kind"] != "Namespace")
-        was_there = ("v1", "Namespace", "", namespace.name) in live
+        was_there = _namespace_key(namespace.name) in live
         for document in objects:
             self._make_object(orders, namespace, document, live, report)
             if document["kind"] == "Namespace" and report.objects[-1]["state"] in ("failed", "not ours"):
                 report.exists = was_there  # executions can run in one that was made before
                 # What else is of it is rendered all the same, and is not to be pruned as what nothing renders.
-                for key in [key for key, item in live.items() if _is_of(item, namespace)]:
+                for key in [key for key, (_, item) in live.items() if _is_of(item, namespace)]:
                     del live[key]
                 return report
         if objects and objects[0]["kind"] == "Namespace":
@@ -135,7 +197,7 @@ class NamespaceMaker:
         return report
 
     def _make_object(
-        self, orders: Orders, namespace: Namespace, document: Document, live: dict[Key, Document], report: Report
+        self, orders: Orders, namespace: Namespace, document: Document, live: Live, report: Report
     ) -> None:
         name = document["metadata"]["name"]
         identity = f"{document['kind']}/{name}"
@@ -144,7 +206,8 @@ class NamespaceMaker:
             identity = kind.identity(name)
             wanted = _labelled(document, kind, namespace, orders.installation)
             key, path = _key(kind, wanted), kind.path(namespace.name, name)
-            item = live.pop(key, None)
+            _, item = live.pop(key, (kind, None))
+            was_made = key in self._applied or identity in namespace.made
             if item is not None and self._is_unchanged(key, wanted, item):
                 report.add(identity, "applied")
                 return
@@ -164,10 +227,18 @@ class NamespaceMaker:
         except ApiRefusal as error:
             report.add(identity, "failed", str(error))
             return
+        except ApiUnavailable as error:
+            report.add(identity, "failed", str(error))  # and the others are tried all the same
+            self._note_silence()
+            return
+        self._unanswered = 0
+        self._ours.add((kind.group, kind.name))
         version = applied["metadata"].get("resourceVersion", "")
         self._versions[key], self._applied[key] = version, wanted
         if was_applied and item is not None and version != item["metadata"].get("resourceVersion"):
             report.add(identity, "repaired", f"others had changed it: {_managers(item)}")
+        elif was_made and item is None:
+            report.add(identity, "repaired", "it had been deleted.")
         else:
             report.add(identity, "applied")
 
@@ -190,19 +261,15 @@ class NamespaceMaker:
                 return None
             raise
 
-    def _settle_surplus(self, orders: Orders, key: Key, item: Document, reports: dict[str, Report]) -> None:
-        """Delete an object of ours that nothing renders any more, or report that it is left."""
-        version, kind_name, inside, name = key
-        namespace = inside or name
-        if namespace in orders.kept:
-            return
-        labels = item["metadata"].get("labels", {})
-        report = reports.setdefault(
-            namespace,
-            Report(namespace=namespace, project=labels.get(PROJECT, ""), domain=labels.get(DOMAIN, ""), exists=True),
-        )
-        kind = self._kinds.find(version, kind_name)
-        identity, is_gone = kind.identity(name), namespace not in orders.namespaces
+    def _settle(self, orders: Orders, report: Report, live: Live, keys: Iterable[Key]) -> None:
+        """Delete the objects of a namespace that nothing renders any more, or report that they are left."""
+        for key in keys:
+            if key in live:
+                self._settle_surplus(orders, key, live.pop(key)[0], report)
+
+    def _settle_surplus(self, orders: Orders, key: Key, kind: Kind, report: Report) -> None:
+        _, kind_name, inside, name = key
+        identity, is_gone = kind.identity(name), report.namespace not in orders.namespaces
         if not orders.may_prune:
             report.add(identity, "orphaned", "no template makes it; nothing is deleted while any template fails.")
             return
@@ -214,7 +281,11 @@ class NamespaceMaker:
             return
         try:
             if (kind_name, name) == ("ServiceAccount", "default"):
-                bare = {"apiVersion": version, "kind": kind_name, "metadata": {"name": name, "namespace": inside}}
+                bare = {
+                    "apiVersion": kind.api_version,
+                    "kind": kind_name,
+                    "metadata": {"name": name, "namespace": inside},
+                }
                 self._api.apply(kind.path(inside, name), bare)  # gives up the fields that were ours, and the label
             else:
                 self._api.delete(kind.path(inside, name))
@@ -222,6 +293,11 @@ class NamespaceMaker:
             if error.status != 404:
                 report.add(identity, "failed", str(error))
                 return
+        except ApiUnavailable as error:
+            report.add(identity, "failed", str(error))
+            self._note_silence()
+            return
+        self._unanswered = 0
         report.add(identity, "pruned", "no template makes it any more.")
         self._versions.pop(key, None)
         self._applied.pop(key, None)
@@ -230,7 +306,34 @@ class NamespaceMaker:
 def _key(kind: Kind, document: Document) -> Key:
     metadata = document["metadata"]
     inside = metadata.get("namespace", "") if kind.is_namespaced else ""
-    return kind.api_version, kind.name, inside, metadata["name"]
+    return kind.group, kind.name, inside, metadata["name"]
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _namespace_key(name: str) -> Key:
+    return "", "Namespace", "", name
+
+
+def _namespaces_of(orders: Orders, live: Live) -> dict[tuple[str, str], str]:
+    """The namespaces of projects and domains, of those that are gone as they are on the cluster."""
+    names = {_scope(item): key[3] for key, (_, item) in live.items() if key == _namespace_key(key[3])}
+    return names | {(entry.project, entry.domain): entry.name for entry in orders.namespaces.values()}
+
+
+def _namespace_of(key: Key, item: Document, names: Mapping[tuple[str, str], str]) -> str:
+    """The namespace that an object is in, or was made for; one that is in none says so by its labels."""
+    _, _, inside, name = key
+    if key == _namespace_key(name):
+        return name
+    return inside or names.get(_scope(item), name)
+
+
+def _scope(item: Document) -> tuple[str, str]:
+    labels = item["metadata"].get("labels") or {}
+    return labels.get(PROJECT, ""), labels.get(DOMAIN, "")
 
 
 def _labelled(document: Document, kind: Kind, namespace: Namespace, installation: str) -> Document:
@@ -250,8 +353,7 @@ def _labelled(document: Document, kind: Kind, namespace: Namespace, installation
 
 def _is_of(item: Document, namespace: Namespace) -> bool:
     """Whether an object of ours was made for the project and domain of a namespace."""
-    labels = item["metadata"].get("labels") or {}
-    return (labels.get(PROJECT), labels.get(DOMAIN)) == (namespace.project, namespace.domain)
+    return _scope(item) == (namespace.project, namespace.domain)
 
 
 def _digest_of(item: Document) -> str:

@@ -201,6 +201,48 @@ def test_an_agent_fetches_what_changed_and_reports_what_became_of_it(make_app: M
     assert get(api, "cluster_resources?project=flyteexamples")["count"] == 3
 
 
+def test_namespaces_are_listed_page_by_page_with_what_is_left_of_others(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s")
+    put_cluster(api, "k8s", cluster_resources=True)
+    left = {**report("orphaned"), "namespace": "gone-development", "project": "gone"}
+    ok(exchanged(agent, {"reports": [left]}))
+    whole = get(api, "cluster_resources")
+    names = [entry["namespace"] for entry in whole["namespaces"]]
+    assert (len(names), "token" in whole) == (whole["count"], False)
+    assert "gone-development" in names
+    paged: list[str] = []
+    page = get(api, "cluster_resources?limit=2")
+    while True:
+        assert page["count"] == whole["count"]
+        paged += [entry["namespace"] for entry in page["namespaces"]]
+        if "token" not in page:
+            break
+        page = get(api, f"cluster_resources?limit=2&token={page['token']}")
+    assert paged == names
+    wrong = api.get("/api/v1/cluster_resources?token=x")
+    assert "is not a token that a list gave" in str(refused(wrong, 400, "invalid_request"))
+
+
+def test_an_agent_is_told_what_its_cluster_had_when_that_was_last_reported(make_app: MakeApp) -> None:
+    app = make_app()
+    api, context = app.test_client(), app.extensions["rainbow"]
+    agent = played_agent(api, context, "k8s", project="flyteexamples")
+    put_cluster(api, "k8s", cluster_resources=True)
+
+    def made() -> dict[str, list[str]]:
+        answer = ok(exchanged(agent, {"known": {}}))
+        return {entry["namespace"]: entry["made"] for entry in answer["namespaces"]}
+
+    assert made()[HERE] == []
+    ok(exchanged(agent, {"reports": [report("repaired")]}))
+    there = made()[HERE]
+    assert there == [entry["object"] for entry in report("repaired")["objects"]]
+    ok(exchanged(agent, {"reports": [report("failed", "forbidden")]}))
+    assert made()[HERE] == []
+
+
 def test_an_agent_of_a_cluster_without_namespaces_is_told_so(make_app: MakeApp) -> None:
     app = make_app()
     api, context = app.test_client(), app.extensions["rainbow"]

@@ -349,6 +349,30 @@ def test_how_busy_a_cluster_is_changes_the_fleet_only_where_a_pool_looks_at_it(a
     assert (shown["reported_free"]["executions"], shown["free"]["executions"]) == (3, 0)
 
 
+def test_why_an_agent_cannot_use_its_engine_is_shown_beside_what_it_reported_before(
+    app: Flask, context: Context
+) -> None:
+    api = app.test_client()
+    put_pool(api, "all", ["alpha"])
+
+    def report(**report: Any) -> Any:
+        sync(context, Sync(cluster="alpha", agent="a", sequence=2, report=report))
+        return get(api, "clusters/alpha")
+
+    assert "problem" not in report(engine="kubernetes", capacity={"cpu": "8"})
+    shown = report(engine="kubernetes", problem="cannot list resource pods")
+    assert (shown["problem"], shown["capacity"]["cpu"]) == ("cannot list resource pods", "8")
+    shown = report(engine="kubernetes", capacity={"cpu": "4"}, problem="no answer")
+    assert (shown["problem"], shown["capacity"]["cpu"]) == ("no answer", "4")
+    created(api, "waits", cluster="alpha")
+    explanation = f"executions/{PROJECT}/{DOMAIN}/waits/explanation"
+    status = str(get(api, explanation)["status"])
+    assert "alpha cannot use its engine (no answer)" in status
+    assert "The agent of alpha takes it once it can use its engine." in status
+    assert "problem" not in report(engine="kubernetes", capacity={"cpu": "4"})
+    assert "its engine" not in str(get(api, explanation)["status"])
+
+
 def test_many_syncs_of_many_clusters_at_once_each_count(app: Flask, context: Context) -> None:
     """Several are one transaction; what is wrong with one of them is not the others' fault."""
     names = [f"c{number}" for number in range(12)]

@@ -201,3 +201,123 @@ def test_a_cluster_that_does_not_answer_is_said(control_plane: KubernetesCluster
     kubeconfig.write_text(text)
     with pytest.raises(ApiUnavailable, match="does not answer"):
         NamespaceMaker(LightkubeApi(str(kubeconfig))).make(orders(namespace(project)))
+
+
+CRON_JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": {"name": "nightly"},
+    "spec": {
+        "schedule": "0 3 * * *",
+        "jobTemplate": {
+            "spec": {
+                "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
+            }
+        },
+    },
+}
+#: Of a version that its group does not prefer.
+SCALER = {
+    "apiVersion": "autoscaling/v1",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "scaler"},
+    "spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "any"}},
+}
+
+
+def editors(full: Namespace) -> dict[str, Any]:
+    """A binding of the namespace that is in none itself."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": full.project}
+    metadata = {"name": f"{full.name}-edit"}
+    version = "rbac.authorization.k8s.io/v1"
+    document = {"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": metadata}
+    return {**document, "roleRef": role, "subjects": [group]}
+
+
+def with_objects(full: Namespace, *objects: dict[str, Any]) -> Namespace:
+    return replace(full, objects=(*full.objects, *objects))
+
+
+def test_what_an_earlier_agent_made_of_any_kind_is_pruned(api: Any, project: str) -> None:
+    full = namespace(project)
+    NamespaceMaker(api).make(orders(with_objects(full, CRON_JOB, SCALER)))
+    (report,) = NamespaceMaker(api).make(orders(with_objects(full, SCALER)))
+    assert states(report)["CronJob.batch/nightly"] == "pruned"
+    assert states(report)["HorizontalPodAutoscaler.autoscaling/scaler"] == "applied"
+    later = NamespaceMaker(api)
+    (report,) = later.make(orders(full))
+    assert states(report)["HorizontalPodAutoscaler.autoscaling/scaler"] == "pruned"
+    (report,) = later.make(orders(full))
+    assert set(states(report).values()) == {"applied"}
+
+
+def test_what_was_deleted_by_hand_is_made_again_and_said(api: Any, project: str) -> None:
+    full = namespace(project)
+    maker = NamespaceMaker(api)
+    (report,) = maker.make(orders(full))
+    assert set(states(report).values()) == {"applied"}
+    told = frozenset(states(report))
+    path = f"/api/v1/namespaces/{full.name}/limitranges/task-resources"
+    # An agent that was started since knows of it by what the admin was told.
+    for repairer, wanted in ((maker, full), (NamespaceMaker(api), replace(full, made=told))):
+        api.delete(path)
+        (report,) = repairer.make(orders(wanted))
+        (entry,) = (entry for entry in report.objects if entry["object"] == "LimitRange/task-resources")
+        assert (entry["state"], entry["message"]) == ("repaired", "it had been deleted.")
+        api.get(path)
+        (report,) = repairer.make(orders(wanted))
+        assert set(states(report).values()) == {"applied"}
+
+
+def test_an_object_in_no_namespace_counts_to_the_one_that_it_was_made_for(api: Any, project: str) -> None:
+    full = namespace(project)
+    binding = editors(full)
+    identity = f"ClusterRoleBinding.rbac.authorization.k8s.io/{full.name}-edit"
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{full.name}-edit"
+    (report,) = NamespaceMaker(api).make(orders(with_objects(full, binding)))
+    assert states(report)[identity] == "applied"
+    other = namespace(project, "staging")
+    reports = NamespaceMaker(api).make(orders(full, other))
+    assert [report.namespace for report in reports] == [other.name, full.name]  # what is missing comes first
+    assert states(reports[1])[identity] == "pruned"
+    with pytest.raises(ApiRefusal):
+        api.get(path)
+    NamespaceMaker(api).make(orders(with_objects(full, binding)))
+    reports = NamespaceMaker(api).make(orders(other, installation=f"i{project}"))
+    assert {report.namespace: states(report).get(identity) for report in reports} == {
+        other.name: None,
+        full.name: "orphaned",
+    }
+    api.delete(path)
+
+
+def test_a_server_of_one_kind_that_is_away_holds_up_no_other_object(api: Any, project: str) -> None:
+    group = f"{project}.example.org"
+    service = {"name": "absent", "namespace": "default"}
+    spec = {"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100, "service": service}
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    name = f"v1.{group}"
+    api._call("POST", path, {"metadata": {"name": name}, "spec": {**spec, "insecureSkipTLSVerify": True}})
+    try:
+        thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "thing"}}
+        wait_until(lambda: is_away(api, f"/apis/{group}/v1"), 30)
+        told: list[str] = []
+        full, other = with_objects(namespace(project), thing), namespace(project, "staging")
+        made, _ = NamespaceMaker(api).make(orders(full, other), lambda report: told.append(report.namespace))
+        assert told == [full.name, other.name]
+        assert states(made)["Thing/thing"] == "failed"
+        assert states(made)["ResourceQuota/project-quota"] == "applied"
+        assert quota(api, other.name)["limits.cpu"] == "4"
+    finally:
+        api.delete(f"{path}/{name}")
+
+
+def is_away(api: Any, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiUnavailable:
+        return True
+    except ApiRefusal:
+        return False
+    return False

@@ -320,7 +320,9 @@ class KubernetesCluster:
             reference = entry.get("objectRef", {})
             if entry["userAgent"].startswith("python-httpx") and reference.get("namespace") in (None, namespace):
                 resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
-                counts[f"{entry['verb']} {resource}"] += entry["stage"] == "ResponseComplete"
+                # A watch is complete when it ends, and counts from when it is answered.
+                counted = "ResponseStarted" if entry["verb"] == "watch" else "ResponseComplete"
+                counts[f"{entry['verb']} {resource}"] += entry["stage"] == counted
         return counts
 
     def explain(self) -> str:

@@ -57,6 +57,12 @@ class NamespaceReport:
         return any(report.state is not ObjectState.PRUNED for report in self.objects)
 
     @property
+    def made(self) -> tuple[str, ...]:
+        """The objects that were there."""
+        there = (ObjectState.APPLIED, ObjectState.REPAIRED, ObjectState.DRIFTED)
+        return tuple(report.object for report in self.objects if report.state in there)
+
+    @property
     def is_well(self) -> bool:
         return all(report.state in WELL for report in self.objects)
 

@@ -17,6 +17,7 @@ from admin.core.executions.starts import Start
 from admin.core.executions.token_waits import TokenWait
 from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
+from admin.core.placement.obstacles import ENGINE
 from admin.core.provenance import Actor
 from admin.core.times import show_due, show_duration, show_time
 
@@ -264,6 +265,8 @@ class Circumstances:
             room = "a cluster that has been seen has room for it, or " if self.may_move else ""
             taken = f"The agent of {self.cluster} takes it once there is one."
             step = f"{taken} It is decided again when {room}the fleet changes."
+        elif self.obstacle is not None and self.obstacle.filter == ENGINE:
+            step = f"The agent of {self.cluster} takes it once it can use its engine."
         elif self.tokens is not None:
             step = f"The agent of {self.cluster} gets it with its tokens, when they are free and it is its turn."
         elif self._waits_for_namespace:

@@ -29,6 +29,7 @@ REPORT = Section(
         "plugins": ListOf(item=Text(max_length=255), min_items=0, description="Plugins that its agent offers."),
         "engine": Text(max_length=64),
         "engine_version": Text(max_length=255),
+        "problem": Text(max_length=4000, description="Why its agent cannot use its engine now, in the engine's words."),
         "properties": FreeForm(),
         "nodes": MapOf(
             value=Record(fields={**TASK_RESOURCES, "closed": Boolean(description="Whether it takes no jobs now.")}),
@@ -45,6 +46,11 @@ REPORT = Section(
 def read_report(report: object) -> dict[str, Any]:
     """A report in its normal form, without fields that are null; Invalid with every problem."""
     return {key: value for key, value in read(REPORT, report).items() if value is not None}
+
+
+def updated_report(before: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A report with what is known from the one before, where its agent could ask its engine for nothing."""
+    return {**before, **report} if "problem" in report and "capacity" not in report else report
 
 
 def eta_of(report: Mapping[str, Any], free: Amounts | None) -> str | None:

@@ -55,6 +55,10 @@ def find_failures(
     }
 
 
+#: The name of the obstacle of a cluster whose agent takes nothing new, because it cannot use its engine.
+ENGINE = "engine"
+
+
 def obstacle_at(cluster: Cluster, workload: Workload, waiting: Mapping[str, Amounts] | None = None) -> Verdict | None:
     """The first filter by which a cluster would not take what waits there now; None where it would.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,14 @@ _NOT_CONFIGURED = (
     "kubernetes: there is no kubeconfig and no service account of a pod: name one with engineOptions.kubeconfig, or "
     "set KUBECONFIG"
 )
+
+
+class NotNow(EngineUnavailable):
+    """The API server answers that it does not do one thing now, which says nothing of any other."""
+
+
+class Forbidden(NotNow):
+    """The agent lacks a right, which the message names by verb, resource and namespace."""
 
 
 class Refusal(Exception):
@@ -56,9 +67,15 @@ class Api:
         """An object, or a list of them."""
         return self._call("GET", path, query=query)
 
-    def create(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    def get_with_time(self, path: str) -> tuple[dict[str, Any], datetime]:
+        """An object, and when the API server answered by its own clock."""
+        answer, body = self._answer("GET", path)
+        date = parsedate_to_datetime(answer.headers["Date"]) if "Date" in answer.headers else datetime.now(UTC)
+        return body, date
+
+    def create(self, path: str, document: Mapping[str, Any], **query: Any) -> dict[str, Any]:
         """Create an object."""
-        return self._call("POST", path, document)
+        return self._call("POST", path, document, query=query)
 
     def replace(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Replace an object, if it still has the version of the document."""
@@ -81,6 +98,17 @@ class Api:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
+        return self._answer(method, path, document, query=query, headers=headers)[1]
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        document: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[httpx.Response, dict[str, Any]]:
         try:
             answer = self._client.request(method, path, json=document, params=query, headers=headers)
             body: dict[str, Any] = answer.json() if answer.content else {}
@@ -90,7 +118,7 @@ class Api:
             raise EngineUnavailable(f"the Kubernetes API server answers {answer.status_code} without JSON") from error
         if answer.status_code >= 400:
             raise_for(answer.status_code, body)
-        return body
+        return answer, body
 
 
 def raise_for(status: int, body: Mapping[str, Any]) -> None:
@@ -101,23 +129,32 @@ def raise_for(status: int, body: Mapping[str, Any]) -> None:
             f"Kubernetes does not know the agent ({message}): check the credentials in its kubeconfig"
         )
     if status == 403 and "exceeded quota" not in message and "is forbidden: User" in message:
-        # Names the verb, the resource and the namespace.
-        raise EngineUnavailable(f"Kubernetes does not let the agent do it: {message}: see docs/engines/kubernetes.md")
+        raise Forbidden(f"Kubernetes does not let the agent do it: {message}: see docs/engines/kubernetes.md")
     if status == 429 or status >= 500:
-        raise EngineUnavailable(f"the Kubernetes API server cannot answer now: {message}")
+        raise NotNow(f"the Kubernetes API server cannot answer now: {message}")
     raise Refusal(status, reason, message)
 
 
 def read_config(kubeconfig: str, context: str) -> SingleConfig:
     """The configuration of a file, else of KUBECONFIG, of the pod that this runs in, or of ~/.kube/config."""
+    path = kubeconfig or _first_file(os.environ.get("KUBECONFIG", ""))
     try:
-        config = KubeConfig.from_file(Path(kubeconfig).expanduser()) if kubeconfig else KubeConfig.from_env()
+        # lightkube itself would look for a pod's service account before KUBECONFIG.
+        config = KubeConfig.from_file(Path(path).expanduser()) if path else KubeConfig.from_env()
         single = config.get(context_name=context or None)
     except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OptionError(f"engineOptions.kubeconfig: cannot be used: {error}") from error
+        if not path:
+            raise OptionError(f"{_NOT_CONFIGURED} ({error})") from error
+        source = "engineOptions.kubeconfig" if kubeconfig else "KUBECONFIG"
+        raise OptionError(f"{source}: cannot be used: {error}") from error
     if single is None or not single.cluster.server:
         raise OptionError(_NOT_CONFIGURED)
     return single
+
+
+def _first_file(paths: str) -> str:
+    """The first file that there is of a list of paths, which are not put together; else the list."""
+    return next((path for path in paths.split(os.pathsep) if Path(path).expanduser().is_file()), paths)
 
 
 def describe(error: Exception) -> str:

@@ -7,8 +7,10 @@ log and its removal: what becomes of Jobs and pods is told by one watch of each.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import platform
+import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,24 +29,28 @@ from agent.engines.base import (
 )
 from agent.engines.command_engine import CommandEngine
 from agent.engines.kubernetes import names
-from agent.engines.kubernetes.api import Api, Refusal
-from agent.engines.kubernetes.endings import end_job
+from agent.engines.kubernetes.api import Api, Forbidden, Refusal
+from agent.engines.kubernetes.endings import Endings
 from agent.engines.kubernetes.guard import AgentLease, LeaseObject
-from agent.engines.kubernetes.logs import OUTPUT_FILES, Logs
+from agent.engines.kubernetes.logs import OUTPUT_FILES
 from agent.engines.kubernetes.manifests import WORK, job_manifest, placing_of, work_directory
 from agent.engines.kubernetes.nodes import Nodes, node_selector
 from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
 from agent.engines.kubernetes.orphans import orphan_of
 from agent.engines.kubernetes.resource_api import LightkubeApi
 from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
-from agent.engines.kubernetes.watches import Loop, Object, Watch
+from agent.engines.kubernetes.suspensions import Suspensions
+from agent.engines.kubernetes.watches import Object
+from agent.engines.kubernetes.watching import Watching
 from agent.engines.requirements import required_fields
 from agent.files import read_file, read_json, write_json
+from agent.quantities import count
 from ctl.client.words import did_you_mean
 
 #: The namespace in which a job was, or may have been, created.
 SUBMITTED = "submitted.json"
-_JOB = "batch.kubernetes.io/job-name"
+#: How long after its own time limit the API server may store what it was sent.
+_COMMIT_SECONDS = 2.0
 #: How long the end of a Job waits for the rest of its log.
 _LOG_SECONDS = 30.0
 #: How long a Job that has ended may be ahead of what the watch of pods tells.
@@ -66,7 +72,7 @@ class KubernetesEngine(CommandEngine):
         self.directory = directory
         self._clock = clock
         self.api = Api(self.settings.kubeconfig, self.settings.context, self.settings.timeout_seconds)
-        self._watching: _Watching | None = None
+        self._watching: Watching | None = None
         cluster, place = self.settings.cluster, self.settings.lease_namespace
         holder = f"{platform.node()}-{os.getpid()}"
         self._lease = AgentLease(
@@ -74,9 +80,14 @@ class KubernetesEngine(CommandEngine):
             LeaseObject(self.api, place, "janitor", cluster, holder),
             clock,
         )
-        #: When a Job was first seen to have ended, and a pod to be unable to start, by key.
+        self._endings = Endings(self.api, clock)
+        self._suspensions = Suspensions(directory)
+        #: The nodes as they were when something of them was last asked, by what pods are created with.
+        self._counted: dict[tuple[int, ...], Nodes] = {}
+        self._counted_at = (-1, -1)
+        #: When a Job was first seen to have ended; since when a pod is unable to start, and why: by key.
         self._ended_at: dict[str, float] = {}
-        self._stuck_since: dict[str, float] = {}
+        self._stuck: dict[str, tuple[float, tuple[str, str]]] = {}
 
     def namespace_of(self, project: str, domain: str) -> str:
         """The namespace of the jobs of a project and domain; ValueError if it is none that Kubernetes takes."""
@@ -87,10 +98,10 @@ class KubernetesEngine(CommandEngine):
         return LightkubeApi(self.settings.kubeconfig, self.settings.context, self.settings.timeout_seconds)
 
     @property
-    def _watched(self) -> _Watching:
+    def _watched(self) -> Watching:
         """The watches, which begin when something is first asked of the cluster."""
         if self._watching is None:
-            self._watching = _Watching(self.api, self.directory, self.settings)
+            self._watching = Watching(self.api, self.directory, self.settings)
         self._watching.jobs.wait(self.settings.timeout_seconds)
         self._watching.pods.wait(self.settings.timeout_seconds)
         return self._watching
@@ -111,32 +122,40 @@ class KubernetesEngine(CommandEngine):
 
     # The nodes
 
-    def _nodes(self) -> Nodes:
+    def _nodes(self, *placings: Mapping[str, Any]) -> Nodes:
+        """The nodes that pods with these tolerations, affinities and selectors may go to, as they are now."""
         watched = self._watched
         watched.nodes.wait(self.settings.timeout_seconds)
-        tolerations = self.settings.not_interruptible.get("tolerations", ())
-        pods = list(watched.pods.items.values())
-        return Nodes(list(watched.nodes.items.values()), pods, self.settings.gpu_resource, tolerations)
+        changes = watched.nodes.changes, watched.pods.changes
+        if changes != self._counted_at:
+            self._counted_at, self._counted = changes, {}
+        key = tuple(map(id, placings))
+        if key not in self._counted:
+            nodes, pods = list(watched.nodes.items.values()), list(watched.pods.items.values())
+            self._counted[key] = Nodes(nodes, pods, self.settings.gpu_resource, placings, watched.labels)
+        return self._counted[key]
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """All nodes, and what no pod requests of those that take pods."""
-        return self._nodes().capacity()
+        """All nodes that jobs go to, and what no pod requests of those that take pods."""
+        return self._nodes(self.settings.not_interruptible).capacity()
 
     def room(self) -> dict[str, Any] | None:
         """What is free by now."""
-        return self._nodes().capacity()[1]
+        return self._nodes(self.settings.not_interruptible).capacity()[1]
 
     def node_room(self) -> dict[str, Any] | None:
         """What is free of each node by now."""
-        return self._nodes().room()
+        return self._nodes(self.settings.not_interruptible).room()
 
     def graph(self) -> dict[str, Any] | None:
-        """All nodes with their cores, memory, gpus, labels and taints."""
-        return self._nodes().describe(self.settings.cluster or "kubernetes")
+        """All nodes that jobs may go to, with their cores, memory, gpus, labels and taints."""
+        settings = self.settings
+        placings = [settings.not_interruptible, *([settings.interruptible] if settings.interruptible else [])]
+        return self._nodes(*placings).describe(settings.cluster or "kubernetes")
 
     def eta(self, task: Task) -> float | None:
         """At once if there is room, else nobody knows."""
-        return 0.0 if self._nodes().fits(task.job, when_empty=False) else None
+        return 0.0 if self._nodes(placing_of(task, self.settings)).fits(task.job, when_empty=False) else None
 
     def bid(self, task: Task) -> Bid:
         """Yes if its pods fit on the nodes as they are."""
@@ -154,6 +173,12 @@ class KubernetesEngine(CommandEngine):
             return "the kubernetes engine runs images: name one in the job, or set engineOptions.image"
         if is_exclusive(job):
             return "resources.exclusive: Kubernetes gives no job a node of its own"
+        nodes, tasks = count(job, "nodes"), count(job, "tasks")
+        if nodes > tasks:
+            return (
+                f"resources.nodes: {nodes} nodes for fewer tasks ({tasks}): Kubernetes holds no node without a pod: "
+                f"set resources.tasks to {nodes} or more"
+            )
         if task.queue and self.settings.queues and task.queue not in self.settings.queues:
             suggestion = did_you_mean(task.queue, self.settings.queues)
             return f"queue: engineOptions.queues has no '{task.queue}'.{suggestion}"
@@ -168,18 +193,18 @@ class KubernetesEngine(CommandEngine):
         except ValueError as error:
             return f"namespace: {error}"
         fixed = placing_of(task, self.settings).get("nodeSelector", {})
-        for label, value in self._selector(task).items():
-            if fixed.get(label, value) != value:
-                return f"requires: the label '{label}' must be '{value}', and is '{fixed[label]}' by nodeSelector"
+        for label, values in self._selector(task).items():
+            if fixed.get(label, values[0]) not in values:
+                return f"requires: the label '{label}' must be '{values[0]}', and is '{fixed[label]}' by nodeSelector"
         return ""
 
-    def _selector(self, task: Task) -> dict[str, str]:
+    def _selector(self, task: Task) -> dict[str, tuple[str, ...]]:
         """The labels of the nodes that a task requires."""
         if not required_fields(task.job):
             return {}
         watched = self._watched
         watched.nodes.wait(self.settings.timeout_seconds)
-        return node_selector(task.job, watched.nodes.items.values())
+        return node_selector(task.job, watched.labels)
 
     def _namespace(self, task: Task) -> str:
         environment = task.environment
@@ -194,9 +219,13 @@ class KubernetesEngine(CommandEngine):
             self._guard(task, task.lease_seconds)
         manifest = job_manifest(task, namespace, self.settings.cluster, self.settings, self._selector(task))
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_json(task.directory / SUBMITTED, {"namespace": namespace, "outputs": task.job.get("outputs") or []})
+        record = {"namespace": namespace, "outputs": task.job.get("outputs") or [], "sent_at": time.time()}
+        write_json(task.directory / SUBMITTED, record)
         try:
-            job = self.api.create(names.jobs_path(namespace), manifest)
+            job = self.api.create(names.jobs_path(namespace), manifest, timeout=f"{self._create_seconds}s")
+        except Forbidden as error:
+            # Of one namespace it may be; the jobs of the others go on.
+            raise SubmitRefused(f"no Job can be created in the namespace {namespace}: {error}") from error
         except Refusal as refusal:
             if refusal.status == 409 and refusal.reason == "AlreadyExists":
                 job = self._existing(namespace, task.key)
@@ -206,6 +235,11 @@ class KubernetesEngine(CommandEngine):
                 raise SubmitRefused(f"Kubernetes refuses the Job: {refusal}") from refusal
         watched.jobs.put(job)
         return Handle(task.key, f"{namespace}/{task.key}")
+
+    @property
+    def _create_seconds(self) -> int:
+        """How long the API server may take to create a Job: less than it is waited for."""
+        return max(1, math.floor(self.settings.timeout_seconds * 0.8))
 
     def _guard(self, task: Task, seconds: float) -> None:
         """Renew the Lease before the Job exists, so that no janitor ends it at once."""
@@ -247,6 +281,9 @@ class KubernetesEngine(CommandEngine):
             job = self._read(record["namespace"], key)
             if job is not None and self._is_ours(job, key):
                 self._watched.jobs.put(job)
+            # None would be final, and the API server may still be at work on a call whose answer did not come.
+            if job is None and 0 <= time.time() - record.get("sent_at", 0.0) < self._create_seconds + _COMMIT_SECONDS:
+                raise EngineUnavailable(f"the Job {record['namespace']}/{key} may still be created: asking again")
         if job is None or not self._is_ours(job, key):
             return None
         return Handle(key, f"{job['metadata']['namespace']}/{key}")
@@ -263,13 +300,16 @@ class KubernetesEngine(CommandEngine):
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The state of each Job, from memory."""
         watched = self._watched
+        self._endings.begin()
         self._end_expired()
         by_job, jobs = watched.pods_by_job(), watched.jobs_by_key()
         states: dict[str, NativeState] = {}
         for handle in handles:
             job = jobs.get(handle.key)
             if job is None:
-                if not watched.jobs.problem:
+                if (deleted := self._suspensions.state_of_deleted(handle.key)) is not None:
+                    states[handle.key] = deleted
+                elif not watched.jobs.problem:
                     message = "Kubernetes does not have its Job any more: somebody has deleted it."
                     states[handle.key] = NativeState(NativePhase.UNKNOWN, message=message)
                 continue
@@ -286,7 +326,11 @@ class KubernetesEngine(CommandEngine):
             if has_begun(pod):
                 logs.follow(key, namespace, pod["metadata"]["name"], outputs)
         event = self._watched.failure(namespace, key) if not pods else ""
-        state = state_of(job, pods, event)
+        _, problem = self._stuck.get(key, (0.0, None))
+        state = state_of(job, pods, event, problem)
+        if self._suspensions.is_preempted(key, job, state):
+            self._end(job, names.PREEMPTED)
+            return None
         if not state.phase.finished:
             self._end_if_stuck(key, job, pods)
             return state
@@ -309,9 +353,11 @@ class KubernetesEngine(CommandEngine):
         """End a Job whose pod would wait for ever: Kubernetes never gives up pulling an image."""
         problem = next((problem for pod in pods if (problem := obstacle(pod)) is not None), None)
         if problem is None:
-            self._stuck_since.pop(key, None)
+            if any(map(has_begun, pods)):
+                self._stuck.pop(key, None)
             return
-        since = self._stuck_since.setdefault(key, self._clock.steady())
+        since, _ = self._stuck.get(key, (self._clock.steady(), problem))
+        self._stuck[key] = since, problem
         is_final = problem[1].startswith(("InvalidImageName", "ErrImageNeverPull"))
         if is_final or self._clock.steady() - since >= self.settings.image_pull_seconds:
             self._end(job, problem[0], problem[1][:1000])
@@ -324,12 +370,44 @@ class KubernetesEngine(CommandEngine):
         if job is None and (found := self.find(handle.key)) is not None:
             job = self._watched.job(found.key)
         if job is not None and not is_finished(job):
+            self._endings.begin()
             self._end(job, names.CANCELLED)
 
-    def _end(self, job: Object, reason: str, message: str = "") -> None:
-        ended = end_job(self.api, job, reason, message)
+    def withdraw(self, handle: Handle) -> bool:
+        """End a Job that waits in a queue of Kueue's, or whose one pod waits for a node; False if it may start yet.
+
+        Neither is deleted if it has changed since, for then it may have begun.
+        """
+        job = self._watched.job(handle.key)
+        if job is None or is_finished(job) or self._suspensions.has_begun(handle.key):
+            return False
+        namespace = job["metadata"]["namespace"]
+        if is_suspended := bool(job["spec"].get("suspend")):
+            waiting, path = job, names.jobs_path(namespace, handle.key)
+            self._suspensions.note_deleted(handle.key, names.CANCELLED)
+        else:
+            pods = self._watched.pods_by_job().get((namespace, handle.key), [])
+            if len(pods) != 1 or job["spec"].get("completions", 1) != 1 or pods[0]["spec"].get("nodeName"):
+                return False
+            waiting, path = pods[0], f"/api/v1/namespaces/{namespace}/pods/{pods[0]['metadata']['name']}"
+        unchanged = {name: waiting["metadata"][name] for name in ("uid", "resourceVersion")}
+        try:
+            self.api.delete(path, propagationPolicy="Background", preconditions=unchanged)
+        except (Refusal, Forbidden):
+            self._suspensions.note_kept(handle.key)
+            return False
+        if not is_suspended:
+            self._end(job, names.CANCELLED)
+        return True
+
+    def _end(self, job: Object, reason: str, message: str = "") -> bool:
+        """Whether a Job has been told to end; else that is tried again later."""
+        if job["spec"].get("suspend"):
+            self._suspensions.note_deleted(names.label(job, names.KEY), reason, message)
+        is_told, ended = self._endings.end(job, reason, message)
         if ended is not None:
             self._watched.jobs.put(ended)
+        return is_told
 
     def renew(self, seconds: Mapping[Handle, float]) -> None:
         """Let guarded Jobs go on; one Lease stands for all of them."""
@@ -343,16 +421,16 @@ class KubernetesEngine(CommandEngine):
         """End the guarded Jobs whose lease is over while this agent is there."""
         for key in self._lease.expired():
             job = self._watched.job(key)
-            if job is not None and not is_finished(job):
-                self._end(job, names.LEASE_OVER)
-            self._lease.forget(key)
+            if job is None or is_finished(job) or self._end(job, names.LEASE_OVER):
+                self._lease.forget(key)
         self._lease.renew_if_due()
 
     def forget(self, handle: Handle) -> None:
         """Let Kubernetes remove the Job and its pods after keepSeconds, now that its end is known."""
         self._lease.forget(handle.key)
-        for times in (self._ended_at, self._stuck_since):
-            times.pop(handle.key, None)
+        self._endings.forget(handle.key)
+        self._ended_at.pop(handle.key, None)
+        self._stuck.pop(handle.key, None)
         job = self._watched.job(handle.key)
         if job is not None:
             self._remove_later(job)
@@ -375,71 +453,3 @@ class KubernetesEngine(CommandEngine):
         content = read_file(self.directory / handle.key / entry["file"], limit, offset)
         size = int(entry["size"])
         return content, size, size > offset + limit
-
-
-class _Watching:
-    """The watches of a cluster, and the logs of its pods."""
-
-    def __init__(self, api: Api, directory: Path, options: Options) -> None:
-        self.loop = Loop(api)
-        #: Pods of Jobs as they were when somebody deleted them, which tell how a Job ended: by its namespace and name.
-        self._deleted_pods: dict[tuple[str, str], dict[str, Object]] = {}
-        self.jobs = Watch(
-            self.loop,
-            "/apis/batch/v1/jobs",
-            keep=_trimmed,
-            deleted=self._drop_deleted_pods,
-            labelSelector=f"{names.MANAGED_BY}={names.AGENT}",
-        )
-        self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed, deleted=self._keep_deleted_pod)
-        self.nodes = Watch(self.loop, "/api/v1/nodes", keep=_trimmed)
-        # A Job whose pods a quota or an admission controller refuses says so in its events alone.
-        self.events = Watch(
-            self.loop,
-            "/api/v1/events",
-            keep=_trimmed,
-            fieldSelector="involvedObject.kind=Job,reason=FailedCreate",
-        )
-        self.logs = Logs(self.loop, self.pods, directory, options.log_limit_bytes)
-
-    def _keep_deleted_pod(self, pod: Object) -> None:
-        """Keep a pod that was evicted or preempted: it goes before its Job says that it has failed."""
-        name = pod["metadata"].get("namespace", ""), names.label(pod, _JOB)
-        job = self.jobs.items.get(name)
-        if job is not None and "ttlSecondsAfterFinished" not in job["spec"]:
-            self._deleted_pods.setdefault(name, {})[pod["metadata"]["name"]] = pod
-
-    def _drop_deleted_pods(self, job: Object) -> None:
-        self._deleted_pods.pop((job["metadata"]["namespace"], job["metadata"]["name"]), None)
-
-    def job(self, key: str) -> Object | None:
-        """The Job of a key."""
-        return self.jobs_by_key().get(key)
-
-    def jobs_by_key(self) -> dict[str, Object]:
-        """Every Job, by its key."""
-        return {name: job for (_, name), job in list(self.jobs.items.items())}
-
-    def pods_by_job(self) -> dict[tuple[str, str], list[Object]]:
-        """The pods of each Job, by its namespace and name; those that were deleted as they were then."""
-        pods = {name: list(deleted.values()) for name, deleted in list(self._deleted_pods.items())}
-        for (namespace, _), pod in list(self.pods.items.items()):
-            if name := names.label(pod, _JOB):
-                pods.setdefault((namespace, name), []).append(pod)
-        return pods
-
-    def failure(self, namespace: str, key: str) -> str:
-        """Why the pods of a Job cannot be created, by its last event."""
-        events = [
-            event
-            for (place, _), event in list(self.events.items.items())
-            if place == namespace and event["involvedObject"].get("name") == key
-        ]
-        last = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
-        return f"Kubernetes says: {last.get('message', '')}" if last else ""
-
-
-def _trimmed(item: Object) -> Object:
-    """An object without what takes most of its room and tells nothing here."""
-    item["metadata"].pop("managedFields", None)
-    return item

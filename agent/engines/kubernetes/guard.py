@@ -49,6 +49,19 @@ class LeaseObject:
                 return None
             raise EngineUnavailable(f"the Lease {self.name} cannot be read: {refusal}") from refusal
 
+    def seconds_since_renewal(self) -> float | None:
+        """How long ago it was written last, both times by the API server's clock; None where there is none."""
+        try:
+            lease, now = self._api.get_with_time(f"{self._path}/{self.name}")
+        except Refusal as refusal:
+            if refusal.status == 404:
+                return None
+            raise EngineUnavailable(f"the Lease {self.name} cannot be read: {refusal}") from refusal
+        # The API server notes when a manager has last changed a field.
+        times = [entry["time"] for entry in lease["metadata"].get("managedFields", ()) if "time" in entry]
+        written = max(times, default=lease["metadata"]["creationTimestamp"])
+        return (now - datetime.fromisoformat(written)).total_seconds()
+
     def renew(self, seconds: float) -> None:
         """Let it last for so many seconds from now."""
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -131,11 +144,9 @@ class AgentLease:
         return [key for key, until in self._until.items() if until <= now]
 
     def has_janitor(self) -> bool:
-        """Whether a janitor has renewed its Lease of late."""
+        """Whether a janitor has renewed its Lease of late, by the clock of the API server."""
         now = self._clock.steady()
         if self._janitor_seen is None or now - self._janitor_seen[0] > _FRESH_SECONDS:
-            spec = (self._janitor.read() or {}).get("spec", {})
-            renewed = spec.get("renewTime")
-            age = (datetime.now(UTC) - datetime.fromisoformat(renewed)).total_seconds() if renewed else math.inf
-            self._janitor_seen = (now, age < 4 * JANITOR_SECONDS)
+            age = self._janitor.seconds_since_renewal()
+            self._janitor_seen = (now, age is not None and age < 4 * JANITOR_SECONDS)
         return self._janitor_seen[1]

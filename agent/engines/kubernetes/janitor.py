@@ -8,6 +8,7 @@ long as the janitor reaches the API server. Pods of a node that is cut off go on
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import EngineError
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.api import Api, Refusal
-from agent.engines.kubernetes.endings import end_job
+from agent.engines.kubernetes.endings import Endings
 from agent.engines.kubernetes.guard import JANITOR_SECONDS, LeaseObject, Observer
 from agent.engines.kubernetes.options import read_options
 from agent.engines.kubernetes.states import is_finished
@@ -38,6 +39,7 @@ class Janitor:
         place = settings.lease_namespace
         self._own = LeaseObject(self.api, place, "janitor", settings.cluster, holder)
         self._agent = Observer(LeaseObject(self.api, place, "agent", settings.cluster, ""), clock)
+        self._endings = Endings(self.api, clock)
         self._renew_at = 0.0
         self._problem = ""
 
@@ -56,17 +58,31 @@ class Janitor:
 
     def step(self) -> None:
         """Renew the janitor's own Lease when that is due, and end what is guarded by a Lease that is over."""
+        self._keep_own()
+        if self._agent.is_over():
+            self._end_all()
+
+    def _end_all(self) -> None:
+        """End every guarded Job; one that Kubernetes refuses to end is tried again in a later round."""
+        self._endings.begin()
+        checked_at = -math.inf
+        for job in self._guarded():
+            if self._clock.steady() >= checked_at + _ROUND_SECONDS:
+                # It may have been renewed since they were asked for; a Job is created after that only.
+                if not self._agent.is_over():
+                    return
+                self._keep_own()
+                checked_at = self._clock.steady()
+            if not is_finished(job) and not names.annotation(job, names.ENDED):
+                is_told, _ = self._endings.end(job, names.LEASE_OVER)
+                if is_told:
+                    log.warning("%s: ended: its agent does not renew its Lease", job["metadata"]["name"])
+
+    def _keep_own(self) -> None:
+        """Renew the janitor's own Lease when that is due."""
         if self._clock.steady() >= self._renew_at:
             self._own.renew(JANITOR_SECONDS)
             self._renew_at = self._clock.steady() + JANITOR_SECONDS / 3
-        if self._agent.is_over():
-            for job in self._guarded():
-                # It may have been renewed since; a Job is created after that only.
-                if not self._agent.is_over():
-                    return
-                if not is_finished(job) and not names.annotation(job, names.ENDED):
-                    log.warning("%s: ending it: its agent does not renew its Lease", job["metadata"]["name"])
-                    end_job(self.api, job, names.LEASE_OVER)
 
     def _guarded(self) -> list[dict[str, Any]]:
         labels = {

@@ -44,6 +44,9 @@ class JobLog:
     followed: set[str] = field(default_factory=set)
     complete: set[str] = field(default_factory=set)
     times: dict[str, str] = field(default_factory=dict)
+    #: What follows it, and whether nothing more is to be kept.
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    is_closed: bool = False
     _stream: KeptStream | None = None
     _recorded_at: float = 0.0
 
@@ -55,6 +58,8 @@ class JobLog:
 
     def append(self, pod: str, time: str, data: bytes) -> None:
         """Add what a pod has printed."""
+        if self.is_closed:
+            return
         if self._stream is None:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._stream = KeptStream(self.directory / "stdout", self.limit, self._end)
@@ -68,6 +73,8 @@ class JobLog:
 
     def record(self) -> None:
         """Store how far the log has come, so that another agent goes on from there."""
+        if self.is_closed:
+            return
         if self._stream is not None:
             self._end = self._stream.end
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,8 +85,10 @@ class JobLog:
         self.complete.add(pod)
         self.record()
 
-    def close(self) -> None:
-        """Close the files."""
+    async def close(self) -> None:
+        """Follow no pod any more, and close the files."""
+        for task in self.tasks:
+            task.cancel()
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -107,9 +116,10 @@ class Logs:
         return pod in self._log(key).complete
 
     def forget(self, key: str) -> None:
-        """Close the files of a Job."""
+        """Keep nothing more of what a Job prints, and close its files."""
         if (log := self._logs.pop(key, None)) is not None:
-            log.close()
+            log.is_closed = True  # at once, since its directory may be removed now
+            self._loop.start(log.close)
 
     def _log(self, key: str) -> JobLog:
         if key not in self._logs:
@@ -119,7 +129,10 @@ class Logs:
     async def _follow(self, log: JobLog, namespace: str, pod: str, outputs: list[str]) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         failures = 0
-        while True:
+        if (task := asyncio.current_task()) is not None:
+            log.tasks.add(task)
+            task.add_done_callback(log.tasks.discard)
+        while not log.is_closed:
             try:
                 await self._read(log, path, pod)
                 # The kubelet ends a log that is followed when the container has ended; a broken one is an exception.

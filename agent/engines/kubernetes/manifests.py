@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.engines.base import Task
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.options import Options
 from agent.engines.kubernetes.outputs import OUTPUTS_COMMAND
-from agent.quantities import count
+from agent.quantities import count, tasks_on_node
 
 #: The containers of a pod: that of the command, and the one that hands its output files over.
 MAIN, OUTPUTS = "main", "outputs"
 #: Where a job works that names no directory of its image, so that its output files can be read.
 WORK = "/rainbow/work"
+#: Labels of nodes, each with the values that will do.
+Selector = Mapping[str, Sequence[str]]
+_HOST = "kubernetes.io/hostname"
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 
 
 def job_manifest(
-    task: Task, namespace: str, cluster: str, options: Options, selector: Mapping[str, str] | None = None
+    task: Task, namespace: str, cluster: str, options: Options, selector: Selector | None = None
 ) -> dict[str, Any]:
     """The Job of a task: one pod, or one for each of its tasks, none of which is started again.
 
-    `selector` has the labels of the nodes that the task requires.
+    `selector` has the labels of the nodes that the task requires, each with the values that will do.
     """
     queue = options.queues.get(task.queue, {})
     labels = {names.MANAGED_BY: names.AGENT, names.KEY: task.key, names.CLUSTER: names.cluster_label(cluster)}
@@ -33,7 +36,7 @@ def job_manifest(
     if task.lease_seconds is not None:
         own_labels[names.GUARDED] = "true"
     if "kueueQueue" in queue:
-        own_labels["kueue.x-k8s.io/queue-name"] = queue["kueueQueue"]
+        own_labels[names.KUEUE] = queue["kueueQueue"]
     environment = task.environment
     execution = "/".join(environment.get(f"RAINBOW_{part}", "") for part in ("PROJECT", "DOMAIN", "EXECUTION"))
     pods = count(task.job, "tasks")
@@ -66,7 +69,7 @@ def job_manifest(
     }
 
 
-def _pod(task: Task, options: Options, queue: Mapping[str, Any], selector: Mapping[str, str]) -> dict[str, Any]:
+def _pod(task: Task, options: Options, queue: Mapping[str, Any], selector: Selector) -> dict[str, Any]:
     outputs = list(task.job.get("outputs") or [])
     directory = work_directory(task)
     is_own = directory is not None and directory.startswith(WORK)
@@ -87,7 +90,7 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any], selector: Mappi
     pod: dict[str, Any] = {
         "restartPolicy": "Never",
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": math.ceil(options.grace_seconds),
+        "terminationGracePeriodSeconds": _grace_seconds(task, options),
         "containers": [main],
         **({"serviceAccountName": account} if account else {}),
         **({"priorityClassName": queue["priorityClass"]} if "priorityClass" in queue else {}),
@@ -113,17 +116,21 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any], selector: Mappi
         pod["initContainers"] = [sidecar]
     if placing.get("tolerations"):
         pod["tolerations"] = placing["tolerations"]
-    if placing.get("affinity"):
-        pod["affinity"] = placing["affinity"]
-    if selected := {**selector, **placing.get("nodeSelector", {})}:
+    several = {label: values for label, values in selector.items() if len(values) > 1}
+    if affinity := _with_nodes(_affinity(task, placing.get("affinity") or {}), several):
+        pod["affinity"] = affinity
+    fixed = {label: values[0] for label, values in selector.items() if len(values) == 1}
+    if selected := {**fixed, **placing.get("nodeSelector", {})}:
         pod["nodeSelector"] = selected
     nodes = count(task.job, "nodes")
     if nodes > 1:
         pod["topologySpreadConstraints"] = [
             {
-                "topologyKey": "kubernetes.io/hostname",
-                "maxSkew": 1,
+                "topologyKey": _HOST,
+                "maxSkew": tasks_on_node(task.job),
                 "minDomains": nodes,
+                # A node that no pod of the job may go to would otherwise count as one that has none of them yet.
+                "nodeTaintsPolicy": "Honor",
                 "whenUnsatisfiable": "DoNotSchedule",
                 "labelSelector": {"matchLabels": {names.KEY: task.key}},
             }
@@ -131,9 +138,48 @@ def _pod(task: Task, options: Options, queue: Mapping[str, Any], selector: Mappi
     return pod
 
 
+def _affinity(task: Task, configured: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The affinity of the options, and that the tasks of several nodes go to no more of them than they need."""
+    if count(task.job, "nodes") == 1 or tasks_on_node(task.job) == 1:
+        return configured
+    together = {"labelSelector": {"matchLabels": {names.KEY: task.key}}, "topologyKey": _HOST}
+    pods = dict(configured.get("podAffinity") or {})
+    rule = "preferredDuringSchedulingIgnoredDuringExecution"
+    pods[rule] = [*(pods.get(rule) or ()), {"weight": 100, "podAffinityTerm": together}]
+    return {**configured, "podAffinity": pods}
+
+
+def _with_nodes(affinity: Mapping[str, Any], selector: Selector) -> Mapping[str, Any]:
+    """An affinity that requires labels as well, each with one of several values."""
+    if not selector:
+        return affinity
+    expressions = [
+        {"key": label, "operator": "In", "values": sorted(values)} for label, values in sorted(selector.items())
+    ]
+    nodes = dict(affinity.get("nodeAffinity") or {})
+    rule = "requiredDuringSchedulingIgnoredDuringExecution"
+    # One of the terms is enough, so that each of them needs the labels.
+    terms = nodes.get(rule, {}).get("nodeSelectorTerms") or [{}]
+    nodes[rule] = {
+        "nodeSelectorTerms": [
+            {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *expressions]} for term in terms
+        ]
+    }
+    return {**affinity, "nodeAffinity": nodes}
+
+
+def _grace_seconds(task: Task, options: Options) -> int:
+    """The time between SIGTERM and SIGKILL; short enough for a guarded job to have ended when its lease is over."""
+    if task.lease_seconds is None:
+        return math.ceil(options.grace_seconds)
+    # Of a lease two thirds at most are left here, so that this is less than what is left after them.
+    return max(1, math.floor(min(options.grace_seconds, task.lease_seconds / 3)))
+
+
 def placing_of(task: Task, options: Options) -> Mapping[str, Any]:
     """The tolerations, affinity and node selector of the options for a task."""
-    return options.interruptible if task.config.get("interruptible") else options.not_interruptible
+    is_interruptible = bool(task.config.get("interruptible") and options.interruptible)
+    return options.interruptible if is_interruptible else options.not_interruptible
 
 
 def work_directory(task: Task) -> str | None:

@@ -20,6 +20,9 @@ ENDED, ENDED_MESSAGE = "rainbow/ended", "rainbow/ended-message"
 
 #: Why a Job was ended, as the annotation says it.
 CANCELLED, LEASE_OVER, IMAGE_PULL, NOT_STARTED = "CANCELLED", "LEASE_OVER", "IMAGE_PULL", "NOT_STARTED"
+PREEMPTED = "PREEMPTED"
+#: The label by which a Job waits in a queue of Kueue's.
+KUEUE = "kueue.x-k8s.io/queue-name"
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

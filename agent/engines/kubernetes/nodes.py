@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from agent.engines.graphs import GraphBuilder
+from agent.engines.kubernetes.placings import selects, tolerates
 from agent.engines.kubernetes.states import condition, is_ended
 from agent.engines.requirements import is_equal, required_fields, required_properties
-from agent.quantities import count, parse_quantity, per_task
+from agent.quantities import count, parse_quantity, per_task, tasks_on_node
 
 Object = Mapping[str, Any]
 Amounts = dict[str, Fraction]
@@ -23,7 +24,8 @@ _RESOURCES = ("cpu", "memory", "gpu", "ephemeral_storage")
 _LEFT_OUT = re.compile(r"(beta\.)?kubernetes\.io/(arch|os|hostname)")
 _MODEL = "nvidia.com/gpu.product"
 #: The labels that say what requirements ask by other names, and what images and Kubernetes call architectures.
-_FIELDS = {"arch": "kubernetes.io/arch", "os": "kubernetes.io/os", "model": _MODEL}
+ARCHITECTURE, SYSTEM = "kubernetes.io/arch", "kubernetes.io/os"
+_FIELDS = {"arch": ARCHITECTURE, "os": SYSTEM, "model": _MODEL}
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -31,11 +33,21 @@ class Nodes:
     """The nodes of one moment, and the pods on them."""
 
     def __init__(
-        self, nodes: Iterable[Object], pods: Iterable[Object], gpu: str, tolerations: Iterable[Object] = ()
+        self,
+        nodes: Iterable[Object],
+        pods: Iterable[Object],
+        gpu: str,
+        placings: Sequence[Object] = ({},),
+        known: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        self._nodes = {node["metadata"]["name"]: node for node in nodes}
+        """`placings` are what pods are created with, any of tolerations, affinity and nodeSelector: nodes that none of
+        them lets pods go to are left out. `known` are the labels that nodes have or had."""
+        self._nodes = {
+            node["metadata"]["name"]: node for node in nodes if any(selects(placing, node) for placing in placings)
+        }
         self._gpu = gpu
-        self._tolerations = list(tolerations)
+        self._tolerations = [entry for placing in placings for entry in placing.get("tolerations") or ()]
+        self._known = known_labels(self._nodes.values()) if known is None else known
         self.total = {name: self._amounts(node["status"].get("allocatable", {})) for name, node in self._nodes.items()}
         self._free = {name: dict(amounts) for name, amounts in self.total.items()}
         self._busy: Counter[str] = Counter()
@@ -57,7 +69,7 @@ class Nodes:
     def _is_closed(self, name: str) -> bool:
         node = self._nodes[name]
         taints = [taint for taint in node["spec"].get("taints") or () if taint["effect"] != "PreferNoSchedule"]
-        is_tolerated = all(any(_tolerates(entry, taint) for entry in self._tolerations) for taint in taints)
+        is_tolerated = all(any(tolerates(entry, taint) for entry in self._tolerations) for taint in taints)
         return bool(node["spec"].get("unschedulable")) or condition(node, "Ready") is None or not is_tolerated
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -78,10 +90,14 @@ class Nodes:
     def fits(self, job: Mapping[str, Any], *, when_empty: bool) -> bool:
         """Whether the tasks of a job fit on the nodes: each on one of them, on as many as the job wants."""
         needed = {resource: per_task(job, resource) or Fraction(0) for resource in _RESOURCES}
-        selector = node_selector(job, self._nodes.values()).items()
-        able = [name for name, node in self._nodes.items() if selector <= _labels(node).items()]
+        selector = node_selector(job, self._known)
+        able = [name for name, node in self._nodes.items() if _has(_labels(node), selector)]
         free = {n: self.total[n] if when_empty else self._free[n] for n in able if when_empty or not self._is_closed(n)}
         places = [_times(amounts, needed, count(job, "tasks")) for amounts in free.values()]
+        if count(job, "nodes") > 1 and places:
+            # Kubernetes puts no more of them on a node than so many beside the node that has least.
+            most = min(places) + tasks_on_node(job)
+            places = [min(place, most) for place in places]
         return sum(places) >= count(job, "tasks") and sum(map(bool, places)) >= count(job, "nodes")
 
     def describe(self, cluster: str) -> dict[str, Any] | None:
@@ -111,32 +127,43 @@ class Nodes:
         return graph.document() if self._nodes else None
 
 
-def node_selector(job: Mapping[str, Any], nodes: Iterable[Object]) -> dict[str, str]:
-    """The labels of the nodes that a job requires; what no label of a node says, or several do, is left out."""
+def node_selector(job: Mapping[str, Any], known: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
+    """The labels of the nodes that a job requires, each with the values that will do.
+
+    What is known of no node as a label is left out. Where no node has a value that will do, the job waits for one that
+    has it.
+    """
     wanted = required_properties(job)
     wanted |= {_FIELDS[field]: match for field, match in required_fields(job).items() if field in _FIELDS}
-    if not wanted:
-        return {}
-    nodes, selector = list(nodes), {}
+    selector: dict[str, tuple[str, ...]] = {}
     for label, match in wanted.items():
-        if label == _FIELDS["arch"]:
+        if label == ARCHITECTURE:
             match = _ARCHITECTURES.get(match, match)
-        values = {labels[label] for labels in map(_labels, nodes) if label in labels and is_equal(labels[label], match)}
-        if len(values) == 1:
-            selector[label] = values.pop()
+        if label in known:
+            values = sorted(value for value in known[label] if is_equal(value, match))
+            selector[label] = tuple(values) or (_label_text(match),)
     return selector
+
+
+def known_labels(nodes: Iterable[Object]) -> dict[str, set[str]]:
+    """The labels of nodes, each with the values that it has."""
+    known: dict[str, set[str]] = {}
+    for node in nodes:
+        for label, value in _labels(node).items():
+            known.setdefault(label, set()).add(value)
+    return known
+
+
+def _label_text(match: Any) -> str:
+    return str(match).lower() if isinstance(match, bool) else str(match)
+
+
+def _has(labels: Mapping[str, str], selector: Mapping[str, Collection[str]]) -> bool:
+    return all(labels.get(label) in values for label, values in selector.items())
 
 
 def _labels(node: Object) -> dict[str, str]:
     return node["metadata"].get("labels") or {}
-
-
-def _tolerates(toleration: Object, taint: Object) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]):
-        return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
-    return bool(toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""))
 
 
 def _is_of_daemon_set(pod: Object) -> bool:

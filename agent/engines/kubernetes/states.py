@@ -30,6 +30,7 @@ _MESSAGES = {
     names.LEASE_OVER: (CLUSTER_LOST, LEASE_OVER_MESSAGE),
     names.IMAGE_PULL: ("IMAGE_PULL", "Its image cannot be pulled."),
     names.NOT_STARTED: ("NOT_STARTED", "Kubernetes could not start it."),
+    names.PREEMPTED: ("PREEMPTED", "Kueue suspended it after it had begun, in favour of others."),
 }
 
 
@@ -62,8 +63,10 @@ def has_begun(pod: Object) -> bool:
     return "running" in state or "terminated" in state
 
 
-def state_of(job: Object, pods: Sequence[Object], event: str = "") -> NativeState:
-    """The state of a Job with its pods, and the last event that says why it has none."""
+def state_of(
+    job: Object, pods: Sequence[Object], event: str = "", problem: tuple[str, str] | None = None
+) -> NativeState:
+    """The state of a Job with its pods, the last event that says why it has none, and what kept them from starting."""
     nodes = tuple(sorted({pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}))
     started = [time for pod in pods if (time := _started_at(pod)) is not None]
     state = NativeState(NativePhase.RUNNING, nodes=nodes, started_at=min(started, default=None))
@@ -78,7 +81,15 @@ def state_of(job: Object, pods: Sequence[Object], event: str = "") -> NativeStat
     if failed is None:
         started_at = state.started_at or _time(job["status"].get("startTime"))
         return replace(state, phase=NativePhase.SUCCEEDED, exit_code=0, started_at=started_at)
-    return _failure(job, pods, failed, state)
+    return _failure(job, pods, failed, state, problem)
+
+
+def ended_state(state: NativeState, ended_by: str, words: str = "") -> NativeState:
+    """The state of a Job that was ended by us, for that reason."""
+    if ended_by == names.CANCELLED:
+        return replace(state, phase=NativePhase.ABORTED)
+    reason, message = _MESSAGES.get(ended_by, (ended_by, ""))
+    return replace(state, phase=NativePhase.FAILED, reason=reason, message=f"{message} {words}".strip())
 
 
 def _completion(failed: Object | None) -> str:
@@ -111,22 +122,23 @@ def obstacle(pod: Object) -> tuple[str, str] | None:
     return None
 
 
-def _failure(job: Object, pods: Sequence[Object], failed: Object, state: NativeState) -> NativeState:
+def _failure(
+    job: Object, pods: Sequence[Object], failed: Object, state: NativeState, problem: tuple[str, str] | None
+) -> NativeState:
     """How a Job failed: by what ended it, else by what its first pod to fail says."""
     ended_by = names.annotation(job, names.ENDED)
     pod = min((pod for pod in pods if pod["status"].get("phase") == "Failed"), key=_failed_at, default=None)
-    if failed.get("reason") == "DeadlineExceeded" and ended_by:
-        if ended_by == names.CANCELLED:
-            return replace(state, phase=NativePhase.ABORTED)
-        reason, message = _MESSAGES.get(ended_by, (ended_by, ""))
-        words = names.annotation(job, names.ENDED_MESSAGE)
-        return replace(state, phase=NativePhase.FAILED, reason=reason, message=f"{message} {words}".strip())
+    # A pod that was withdrawn before it had a node counts as failed, sooner than the Job's deadline is noticed.
+    if ended_by and (failed.get("reason") == "DeadlineExceeded" or state.started_at is None):
+        return ended_state(state, ended_by, names.annotation(job, names.ENDED_MESSAGE))
     state = replace(state, phase=NativePhase.FAILED)
     if pod is None:
         message = f"Kubernetes says: {failed.get('message') or failed.get('reason')}"
         return replace(state, reason="POD_LOST", message=f"Its pod is gone, with its exit code. {message}")
     status = pod["status"]
     if status.get("reason") == "DeadlineExceeded":
+        if state.started_at is None and (cause := obstacle(pod) or problem) is not None:
+            return ended_state(state, *cause)
         limit = pod["spec"].get("activeDeadlineSeconds")
         message = f"It ran longer than its limit of {limit} s."
         return replace(state, phase=NativePhase.TIMED_OUT, reason="TIME_LIMIT", message=message)

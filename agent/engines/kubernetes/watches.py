@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from time import monotonic
@@ -18,11 +19,17 @@ import httpx2 as httpx
 from agent.engines.base import EngineUnavailable
 from agent.engines.kubernetes.api import Api, Refusal, describe, raise_for
 
+log = logging.getLogger("rainbow.agent")
+
 Object = dict[str, Any]
 _PAGE = 500
 #: How long the API server keeps a watch open, and how long nothing may come of it.
 _WATCH_SECONDS, _SILENCE_SECONDS = 240, 270.0
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+#: How long there may be no news until what is known counts as too old; an API server restarts in less.
+_STALE_SECONDS = 20.0
+#: How long an attempt must have lasted for the next one to follow without a longer pause.
+_GOOD_SECONDS = 5.0
 _GONE = 410
 
 
@@ -75,11 +82,17 @@ class Watch:
         *,
         keep: Callable[[Object], Object] = lambda item: item,
         deleted: Callable[[Object], None] = lambda item: None,
+        is_needed: bool = True,
         **query: str,
     ) -> None:
         self.items: dict[tuple[str, str], Object] = {}
         #: Why there is no news; empty while there is.
         self.problem = ""
+        self._problem_at = 0.0  #: since when
+        self._is_logged = False
+        self._is_needed = is_needed
+        #: How often something has changed here.
+        self.changes = 0
         self._loop = loop
         self._path = path
         self._query = query
@@ -93,37 +106,56 @@ class Watch:
     def wait(self, seconds: float) -> None:
         """Wait until everything was listed once, so many seconds from the beginning; EngineUnavailable where it is not.
 
+        It is raised too where there has been no news for long: what is known is not to be taken for what there is.
         An agent goes on with its other work meanwhile, the renewal of leases before all.
         """
         if not self._listed.wait(max(0.0, self._began_at + seconds - monotonic())):
             raise EngineUnavailable(self.problem or "the Kubernetes API server does not answer in time")
+        problem = self.problem
+        if problem and monotonic() - self._problem_at >= _STALE_SECONDS:
+            raise EngineUnavailable(problem)
 
     def put(self, item: Object) -> None:
         """Add an object that was just created, before the watch tells of it."""
         name = _name(item)
         if name not in self.items or _version(self.items[name]) < _version(item):
             self.items[name] = self._keep(item)
+            self.changes += 1
 
     async def _follow(self) -> None:
         failures = 0
         while True:
+            began_at = monotonic()
             try:
                 if not self._version:
                     await self._list()
-                self._listed.set()
-                self.problem, failures = "", 0
+                    self._listed.set()
                 await self._watch()
             except Refusal as refusal:
                 if refusal.status == _GONE:
                     self._version = ""
-                    continue
-                self.problem = f"Kubernetes refuses {self._path}: {refusal}"
+                else:
+                    self._note(f"Kubernetes refuses {self._path}: {refusal}")
             except EngineUnavailable as error:
-                self.problem = str(error)
+                self._note(str(error))
             except Exception as error:  # of the connection, of credentials, of what is no answer: no watch ends of it
-                self.problem = f"the Kubernetes API server does not answer: {describe(error)}"
+                self._note(f"the Kubernetes API server does not answer: {describe(error)}")
+            if monotonic() - began_at >= _GOOD_SECONDS:
+                failures = 0
             await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
             failures += 1
+
+    def _note(self, problem: str) -> None:
+        """Note why there is no news, or that there is; what nobody waits for is logged once."""
+        if problem and not self.problem:
+            self._problem_at = monotonic()
+        self.problem = problem
+        if not self._is_needed and bool(problem) != self._is_logged:
+            self._is_logged = bool(problem)
+            if problem:
+                log.warning("%s", problem)
+            else:
+                log.info("%s is watched again", self._path)
 
     async def _list(self) -> None:
         items: dict[tuple[str, str], Object] = {}
@@ -141,6 +173,7 @@ class Watch:
         listed_at = int(self._version)
         newer = {name: item for name, item in list(self.items.items()) if _version(item) > listed_at}
         self.items = {**items, **newer}
+        self.changes += 1
 
     async def _watch(self) -> None:
         query = {**self._query, "watch": "true", "allowWatchBookmarks": "true", "resourceVersion": self._version}
@@ -150,6 +183,7 @@ class Watch:
         ) as answer:
             if answer.status_code >= 400:
                 raise_for(answer.status_code, json.loads(await answer.aread()))
+            self._note("")
             async for line in lines(answer):
                 self._take(json.loads(line))
 
@@ -158,6 +192,7 @@ class Watch:
         if kind == "ERROR":
             raise_for(int(item.get("code", 500)), item)
         self._version = item["metadata"]["resourceVersion"]
+        self.changes += kind != "BOOKMARK"
         if kind == "DELETED":
             self._deleted(self._keep(item))
             self.items.pop(_name(item), None)

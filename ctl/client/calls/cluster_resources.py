@@ -34,4 +34,5 @@ class ClusterResourceCalls(Calls):
             {"project": project, "domain": domain, "cluster": cluster, "failing": "true" if failing else None}
         )
         with self._newer_path(_REMEDY):
-            return self._read("cluster_resources", query, holding="namespaces")
+            pages = list(self._answers("cluster_resources", "namespaces", query))
+        return {**pages[0], "namespaces": [entry for page in pages for entry in page["namespaces"]]}

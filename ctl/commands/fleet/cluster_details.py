@@ -111,6 +111,7 @@ def _lines(
     engine = " ".join(str(cluster[key]) for key in ("engine", "engine_version") if cluster.get(key))
     plugins = f" (plugins {', '.join(cluster['plugins'])})" if cluster.get("plugins") else ""
     yield "engine", f"{engine}{plugins}"
+    yield "problem", str(cluster.get("problem") or "")
     yield "ignores", _ignored(cluster, is_wide=printer.is_wide)
     unplaced = len(cluster.get("waiting_for_it") or [])
     if any(cluster.get(key) for key in ("running", "leases", "waiting")) or unplaced:

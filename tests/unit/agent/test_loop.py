@@ -208,6 +208,40 @@ def test_an_older_admin_is_not_told_what_it_does_not_know(bench: Bench) -> None:
     assert seen[:6] == [{"instance", "host", "seen"}, set(), set(), set(), *[{"instance", "host", "seen", "uid"}] * 2]
 
 
+def test_why_the_engine_cannot_be_used_is_reported_and_that_it_can_be_again(bench: Bench) -> None:
+    """An agent that was started while its engine is away tells only that."""
+    bench.engine.unavailable = "User stranger cannot list resource pods"
+    reports: list[dict[str, Any]] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        reports.extend([body["report"]] if "report" in body else [])
+        if len(reports) == 1:
+            bench.engine.unavailable = ""
+        elif len(reports) == 2:
+            bench.engine.unavailable = "no answer"
+        return answer()
+
+    bench.script.answers = [respond]
+    assert run_until(bench, lambda: len(reports) >= 3) == 0
+    assert reports[0] == {"engine": "fake", "problem": "User stranger cannot list resource pods"}
+    assert "problem" not in reports[1]
+    assert reports[2] == {**reports[1], "problem": "no answer"}
+
+
+def test_an_older_admin_is_not_told_why_the_engine_cannot_be_used(bench: Bench) -> None:
+    bench.engine.unavailable = "no answer"
+    refusal = (400, {**error("invalid_request"), "details": [{"field": "report.problem", "reason": "unknown"}]})
+    told: list[bool] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        told.append("report" in body)
+        return refusal if told[-1] else answer()
+
+    bench.script.answers = [respond]
+    assert run_until(bench, lambda: len(told) >= 4) == 0
+    assert told[:4] == [True, False, False, False]
+
+
 def test_why_work_waits_is_reported_and_an_older_admin_is_not_told(bench: Bench) -> None:
     names = {"project": "p", "domain": "d"}
     first, second = ({**LEASE, "id": {**names, "name": name}} for name in ("first", "second"))
