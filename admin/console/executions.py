@@ -9,7 +9,9 @@ from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import search_filters, selector_options
 from admin.console.pages import Pages, render
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import SORT_FIELDS
 from admin.core.live_subjects import Topic
+from admin.core.problems import Invalid
 from admin.messages.selectors import SelectorFields
 
 pages = Pages("executions")
@@ -48,6 +50,12 @@ def selector_of(query: Mapping[str, str]) -> dict[str, str]:
     return selector
 
 
+def longest_wait(count: Mapping[str, Any]) -> tuple[int, int]:
+    """For how long one of those that were counted has waited at most, and how many they are."""
+    waiting = count.get("waiting")
+    return (waiting["longest_seconds"] if waiting else -1, count["count"])
+
+
 @pages.add("GET", "/executions", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
 def list_executions() -> str:
     """The list, or how many there are of each phase, reason and so on."""
@@ -62,21 +70,36 @@ def list_executions() -> str:
         commands = [["get", "execution", *options, "--by", by]]
         return render("executions/counts.html", title="Executions", commands=commands, counted=counted, by=by, **shared)
     paging = {name: query[name] for name in (*_SORTS, "limit", "token") if name in query}
-    listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **paging})
-    commands = [["get", "execution", *options]]
-    return render("executions/list.html", title="Executions", commands=commands, listed=listed, **shared)
+    unsorted = None
+    try:
+        listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **paging})
+    except Invalid as refusal:
+        is_sort = [problem.field for problem in refusal.problems] == ["sort_by.key"]
+        if not is_sort or query["sort_by.key"] not in SORT_FIELDS:
+            raise
+        unsorted = f"Not sorted: {refusal.problems[0].reason}"  # too many of them; the filters may narrow them down
+        limit = {"limit": query["limit"]} if "limit" in query else {}
+        listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **limit})
+    return render(
+        "executions/list.html",
+        title="Executions",
+        commands=[["get", "execution", *options]],
+        listed=listed,
+        unsorted=unsorted,
+        **shared,
+    )
 
 
 @pages.add("GET", "/executions/waiting", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
 def list_waiting() -> str:
     """What waits and why: a group for each reason, with those in it that wait longest."""
-    query = asked_query(*_FILTERS, *_MORE)
-    selector = {**query, "phase": "QUEUED"}
+    query = asked_query(*_FILTERS, *_MORE, "token")
+    selector = {**selector_of(query), "phase": "QUEUED"}
     options = selector_options(selector)
-    counted = ask("count_executions", {**selector, "by": "reason"})
+    counted = ask("count_executions", {**selector, "by": "reason", "token": query.get("token")})
     groups = [
         {**count, "oldest": ask("list_executions_everywhere", {**selector, **_OLDEST, "reason": count["value"]})}
-        for count in counted["counts"][:_MOST_GROUPS]
+        for count in sorted(counted["counts"], key=longest_wait, reverse=True)[:_MOST_GROUPS]
     ]
     return render(
         "executions/waiting.html",
