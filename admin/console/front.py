@@ -135,7 +135,8 @@ def _redirect(address: str) -> Response:
 
 def _is_for_script() -> bool:
     """Whether a script of a page sent the request, which can show no page for signing in."""
-    return request.headers.get("Sec-Fetch-Dest", "document") == "empty"
+    # Browsers send no Sec-Fetch-Dest over plain HTTP, so scripts say it themselves.
+    return request.headers.get("Sec-Fetch-Dest", "document") == "empty" or live.ANEW in request.headers
 
 
 def _navigation() -> list[dict[str, object]]:

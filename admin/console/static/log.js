@@ -14,6 +14,8 @@ let isComplete = "complete" in log.dataset;
 let isCut = false;
 let wait = SECONDS;
 let timer;
+let isAsking = false; // so that no second answer has the same piece
+let isOver = false; // refused: to ask again would not help
 
 for (const label of document.querySelectorAll("[data-with-script]")) label.hidden = false;
 
@@ -49,10 +51,19 @@ function add(piece) {
 
 async function poll() {
   timer = undefined;
-  if (isComplete || !follow.checked || document.hidden) return;
+  if (isAsking || isOver || isComplete || !follow.checked || document.hidden) return;
+  isAsking = true;
   const query = new URLSearchParams({ stream: log.dataset.stream, attempt: log.dataset.attempt, offset: next });
   try {
-    const answer = await fetch(`${log.dataset.piece}?${query}`);
+    const answer = await fetch(`${log.dataset.piece}?${query}`, { headers: { "Rainbow-Live": "1" } });
+    if (answer.status === 401 || answer.redirected) {
+      stop("You are signed out. Load the page again to sign in.");
+      return;
+    }
+    if (answer.status >= 400 && answer.status < 500 && answer.status !== 429) {
+      stop("The log can no longer be shown to you. Load the page again to see why.");
+      return;
+    }
     if (!answer.ok) throw new Error(answer.status);
     const piece = await answer.json();
     if (piece.text) add(piece.text);
@@ -64,15 +75,25 @@ async function poll() {
   } catch (error) {
     wait = Math.min(2 * Math.max(wait, SECONDS), SLOWEST_SECONDS);
     state.textContent = `The admin does not answer; asked again in ${wait} seconds.`;
+  } finally {
+    isAsking = false;
   }
   plan(wait);
 }
 
-function plan(seconds) {
-  if (timer === undefined && !isComplete) timer = setTimeout(poll, 1000 * seconds);
+function stop(text) {
+  isOver = true;
+  state.textContent = text;
 }
 
-follow.addEventListener("change", () => { describe(); plan(0); });
+function plan(seconds) {
+  if (timer === undefined && !isAsking && !isComplete && !isOver) timer = setTimeout(poll, 1000 * seconds);
+}
+
+follow.addEventListener("change", () => {
+  if (!isOver) describe();
+  plan(0);
+});
 search.addEventListener("input", draw);
 document.addEventListener("visibilitychange", () => plan(0));
 log.scrollTop = follow.checked ? log.scrollHeight : 0;
