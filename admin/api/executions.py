@@ -145,7 +145,7 @@ def get_execution_logs(query: Fields, **key: str) -> LogsAnswer:
     """What an execution printed, from an offset on; perhaps waiting for more."""
     since = time_of(query["since"], context().clock(), "since") if "since" in query else None
     request = LogRequest(**{**query, "since": since})
-    return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), request))
+    return LogsAnswer.from_text(read_log(context(), execution_id(**key), request))
 
 
 @operations.add("GET", f"{_PATH}/outputs", permission="logs.read", errors=(404,), for_agents=True)
