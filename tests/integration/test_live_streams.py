@@ -1,4 +1,4 @@
-"""When open pages are told to ask again: at changes, after a while without any, and later where there is no time left."""
+"""When open pages are told to ask again: at changes, after a while without any, and when there is time for it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.live_subjects import Subject, Topic
 from admin.services.context import Context
 from admin.services.live_streams import LiveStreams, Stream
-from tests.support.placing import created
+from tests.support.agents import played_agent
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, PROJECT, created, ok
 from tests.support.waiting import wait_until
 
 _SUBJECT = Subject((Topic.EXECUTIONS,))
@@ -77,3 +80,35 @@ def test_a_page_whose_turn_comes_later_is_told_when(opened: Opened, api: FlaskCl
     assert (word, 50 < int(seconds) < 110) == ("behind", True)
     opened.seconds += 60
     wait_until(lambda: second.events[-1] == "changed", explain=lambda: str(second.events))
+
+
+def test_the_version_of_a_page_with_a_log_is_another_after_each_piece(app: Flask) -> None:
+    agent = played_agent(app.test_client(), context_of(app), "east")
+    for name in ("prints", "silent"):
+        created(agent.client, name, cluster="east")
+    agent.start(2)
+    seen = []
+    streams = context_of(app).live_streams
+    subjects = [Subject((Topic.LOG,), (PROJECT, DOMAIN, name)) for name in ("prints", "silent")]
+    for piece in (None, (0, b"one\n", "stdout"), (4, b"two\n", "stdout"), (0, b"oops\n", "stderr")):
+        if piece is not None:
+            agent.sync(logs=[agent.log("prints", *piece)])
+        seen.append([streams.version(subject) for subject in subjects])
+    prints, silent = zip(*seen, strict=True)
+    assert (len({*prints}), len({*silent})) == (4, 1)
+
+
+def test_the_version_of_token_pools_is_another_when_somebody_holds_or_releases(app: Flask) -> None:
+    api, streams = app.test_client(), context_of(app).live_streams
+    ok(api.put(f"{API}/token_pools/licences", json={"token_pool": {"capacity": 1}}))
+    claim = {"pools": {"licences": 1}, "project": PROJECT, "domain": DOMAIN}
+    subject = Subject((Topic.TOKENS,))
+    seen = [streams.version(subject)]
+    numbers = []
+    for token in ("first", "waits"):
+        claimed = {**claim, "token": token, "lease_seconds": 60}
+        numbers.append(ok(api.post(f"{API}/token_allocations", json={"claim": claimed})).get("number"))
+        seen.append(streams.version(subject))
+    ok(api.post(f"{API}/token_releases", json={"release": {**claim, "token": "first", "number": numbers[0]}}))
+    seen.append(streams.version(subject))
+    assert len({*seen}) == 4
