@@ -8,7 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.commands import selector_options
+from admin.console.commands import create_options, selector_options
 from admin.console.executions import SELECTORS, selector_of
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
@@ -174,7 +174,7 @@ def _repeat_page(
     return render(
         "executions/repeat.html",
         title=f"{verb} {key['name']}",
-        commands=[["create", "execution", f"--{word}", *_words(key), "--dryRun"]],
+        commands=[_repeat_command(word, key, fields, execution, form or {})],
         key=key,
         word=word,
         verb=verb,
@@ -184,6 +184,16 @@ def _repeat_page(
         made=made,
         problems=problems or {},
     )
+
+
+def _repeat_command(
+    word: str, key: Mapping[str, str], fields: list[Field], execution: Mapping[str, Any], form: Mapping[str, str]
+) -> list[str]:
+    """The command that creates what a form says."""
+    before = _inputs(fields, execution)
+    values = read_form(fields, {name: text for name, text in form.items() if text != before.get(name)}).values
+    named = [str(values["name"])] if "name" in values else []
+    return ["create", "execution", *named, f"--{word}", *_words(key), *create_options(values), "--dryRun"]
 
 
 def _fields(execution: Mapping[str, Any]) -> list[Field]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.commands import search_filters, selector_options
+from admin.console.commands import search_filters, selector_options, sort_options
 from admin.console.pages import Pages, render
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import SORT_FIELDS
@@ -26,7 +26,10 @@ _FILTERS = {
     "cluster": "Cluster",
     "pool": "Pool",
     "workflow": "Workflow",
+    "launch_plan": "Launch plan",
     "created_by": "Created by",
+    "created_after": "Created after (24h, 7d or a time)",
+    "created_before": "Created before",
 }
 #: Every other way of REST to say which ones are meant; the form keeps those that the address has.
 _MORE = (*(name for name in SelectorFields().fields if name not in _FILTERS), "state")
@@ -83,7 +86,7 @@ def list_executions() -> str:
     return render(
         "executions/list.html",
         title="Executions",
-        commands=[["get", "execution", *options]],
+        commands=[["get", "execution", *options, *([] if unsorted else sort_options(query))]],
         listed=listed,
         unsorted=unsorted,
         **shared,
@@ -114,18 +117,20 @@ def list_waiting() -> str:
     )
 
 
-@pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET))
+@pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET, Topic.LOG))
 def show_execution(project: str, domain: str, name: str) -> str:
     """One execution."""
     query = asked_query("decision", "why_not")
     key = {"project": project, "domain": domain, "name": name}
     where = ["-p", project, "-d", domain]
+    flags = {"decision": "--decision", "why_not": "--whyNot"}
+    asked = [word for field, flag in flags.items() if field in query for word in (flag, query[field])]
     return render(
         "executions/one.html",
         title=name,
         commands=[
             ["get", "execution", name, *where],
-            ["explain", "execution", name, *where],
+            ["explain", "execution", name, *where, *asked],
             ["logs", name, *where],
         ],
         key=key,

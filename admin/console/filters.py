@@ -22,7 +22,6 @@ from admin.core.problems import Path, dotted
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.times import show_duration
 from admin.services.context import Context
-from admin.store.execution_lists import ListLimits
 
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
@@ -97,6 +96,7 @@ def curl(line: dict[str, Any]) -> str:
     who = identity()
     if who is not None and who.proof is not Proof.NONE:
         words.append('-H "Authorization: Bearer $RAINBOW_TOKEN"')  # quoted so that the shell fills it in
+    words += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in line["headers"].items()]
     if line["body"] is not None:
         words += ["-H 'Content-Type: application/json' -d", shlex.quote(line["body"])]
     origin = f"{'https' if is_secure() else 'http'}://{request.host}"  # as the browser came, for a token is sent along
@@ -193,9 +193,10 @@ def differences(before: Any, after: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def limits() -> ListLimits:
-    """How many executions a page of a list looks at."""
-    return context().list_limits
+def limits() -> dict[str, int]:
+    """How many executions a page of a list looks at, and how many one counts."""
+    most = context().list_limits
+    return {"examined": most.examined, "counted": most.counted}
 
 
 def add_to(app: Flask) -> None:
