@@ -29,9 +29,11 @@ class SmallConsole:
 
     url: str
     agents: Mapping[str, HttpAgent]
+    token: str | None = None  #: that operators share
 
     def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Document:
         """What REST answers."""
+        token = token or self.token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = requests.request(method, f"{self.url}/api/v1/{path}", json=body, headers=headers, timeout=60)
         assert answer.ok, answer.text
@@ -47,8 +49,16 @@ class SmallConsole:
 
 
 @contextmanager
-def running_small_console(directory: Path, **sections: Any) -> Iterator[SmallConsole]:
-    """An admin in this process, with three clusters of which one was never seen; none of the others falls silent."""
+def running_small_console(directory: Path, token: str | None = None, **sections: Any) -> Iterator[SmallConsole]:
+    """An admin in this process, with three clusters of which one was never seen; none of the others falls silent.
+
+    With a token every request needs one: this, which operators share, or that of a user.
+    """
+    if token is not None:
+        shared = directory / "token"
+        shared.write_text(token)
+        shared.chmod(0o600)
+        sections = {**sections, "server": {"apiTokenFile": str(shared)}}
     clusters = {
         "poolNameClusterMap": {"gpu": [{"id": "east", "weight": 2}, {"id": "west"}], "spare": [{"id": "north"}]},
         "clusterConfigs": [{"name": name} for name in ("east", "west", "north")],
@@ -60,7 +70,7 @@ def running_small_console(directory: Path, **sections: Any) -> Iterator[SmallCon
         for agent in agents.values():
             agent.register(engine="local")
             agent.sync(report={"capacity": _CAPACITY, "free": {**_CAPACITY, "cpu": 40}})
-        yield SmallConsole(url=url, agents=agents)
+        yield SmallConsole(url=url, agents=agents, token=token)
 
 
 def fill(console: SmallConsole) -> None:
