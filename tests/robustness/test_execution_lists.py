@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, insert, select
 
 from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.retries import Retries
 from admin.core.executions.run_times import waited_for_start
 from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
 from admin.core.provenance import Actor, show_name
@@ -54,8 +55,15 @@ VALUES: dict[str, list[Any]] = {
 }
 #: Fields that conditions are about.
 FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by", "abort_author"})]
-#: By what else than columns executions can be counted: decisions and settings, which these rows do not have.
-UNDECIDED = {"origin", "origin_scope", "queue"}
+#: What executions are to run, and how.
+CONTENTS: list[dict[str, Any]] = [
+    {},
+    {"queue": "q0", "job": {"image": "alpine:3"}},
+    {"queue": "q1", "job": {}, "retry": {}},
+    {"job": {"image": "python:3.12"}, "retry": {"on_lost": "fail"}},
+]
+#: By what else executions can be counted: decisions, which these rows do not have.
+UNDECIDED = {"origin", "origin_scope"}
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
@@ -80,7 +88,7 @@ def _rows() -> list[dict[str, Any]]:
     draw = Random(7)
     numbers = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
     numbers |= {f"demand_{resource}": 1 for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
-    documents: dict[str, Any] = {"request": {}, "launched": {}, "content": {}, "required_plugins": []}
+    documents: dict[str, Any] = {"request": {}, "launched": {}, "required_plugins": []}
     words = {"digest": "d", "version": "v1", "mode": "MANUAL", "reason_message": "", "route_kind": "", "route_name": ""}
     return [
         {
@@ -89,6 +97,7 @@ def _rows() -> list[dict[str, Any]]:
             **words,
             **{field: draw.choice(values) for field, values in VALUES.items()},
             "not_before": draw.choice([None, NOON, NOON + timedelta(seconds=draw.randrange(40))]),
+            "content": draw.choice(CONTENTS),
             "name": f"e{draw.randrange(100):02}x{number:03}",
             "created_at": NOON + timedelta(seconds=draw.randrange(40)),
             "updated_at": NOON + timedelta(seconds=draw.randrange(40)),
@@ -135,6 +144,12 @@ def value_of(row: Any, field: str) -> Any:
         return None if row.exit_code is None else str(row.exit_code)
     if field == "abort_principal":
         return row.abort_principal and str(Actor.of_stored(row.abort_principal, row.abort_author))
+    if field == "image":
+        return row.content.get("job", {}).get("image")
+    if field == "on_lost":
+        return row.content.get("retry", {}).get("on_lost", Retries().on_lost)
+    if field == "queue":
+        return row.content.get("queue")
     if field != "cause":
         return getattr(row, field)
     cause = cause_of(row.phase, row.reason)
