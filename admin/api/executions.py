@@ -235,8 +235,9 @@ def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
         actor(body),
         scope=scope_of(body["selector"]),
         dry_run=query["dry_run"],
+        limit=body.get("limit"),
     )
-    silent = terminations.find_silent(context(), ended[:MOST_SHOWN])
+    silent = terminations.find_silent(context(), ended.executions[:MOST_SHOWN])
     return ManyEndedAnswer.from_ended(ended, silent, dry_run=query["dry_run"])
 
 

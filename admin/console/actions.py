@@ -28,6 +28,8 @@ _CHANGES = (
     Field("strategy", "Strategy", "choice", words=tuple(STRATEGIES)),
     Field("overwrite_cache", "Overwrite cached results", "boolean"),
 )
+#: Executions that one form ends, each of which is a transaction of its own.
+_MOST_ENDED = 1000
 
 
 def _words(key: Mapping[str, str]) -> list[str]:
@@ -78,7 +80,7 @@ def preview_cancel_many() -> str:
         ],
         query=query,
         selector=selector,
-        preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector}),
+        preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector, "limit": _MOST_ENDED}),
     )
 
 
@@ -87,11 +89,13 @@ def cancel_many(form: Mapping[str, str]) -> Response:
     """End them, if they are as many as the confirmation says."""
     query = {name: form[name] for name in (*SELECTORS, "search") if form.get(name)}
     selector = selector_of(query)
-    matched = ask("terminate_executions", {"dry_run": True}, {"selector": selector})["matched"]
+    body = {"selector": selector, "limit": _MOST_ENDED}
+    matched = ask("terminate_executions", {"dry_run": True}, body)["matched"]
     confirmed_name(form, f"{matched} executions")
     cause = form.get("why", "").strip()  # `cause` is a filter
-    ended = ask("terminate_executions", {}, {"selector": selector, **({"cause": cause} if cause else {})})
-    return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.")
+    ended = ask("terminate_executions", {}, {**body, **({"cause": cause} if cause else {})})
+    others = " Others fit these filters too: cancel again." if ended.get("more") else ""
+    return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.{others}")
 
 
 def _selector(key: Mapping[str, str]) -> dict[str, str]:
