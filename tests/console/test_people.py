@@ -127,6 +127,35 @@ def test_a_session_that_ends_leaves_open_pages_as_they_are(browser: Browser, sta
         assert "train" in overview.inner_text("[data-live]")
 
 
+def test_over_plain_http_times_go_on_and_commands_are_copied(browser: Browser, staffed: Staffed) -> None:
+    url = staffed.console.url.replace("127.0.0.1", ELSEWHERE)
+    with visiting(browser, url) as visitor:
+        page = visitor.visit("/console/executions")
+        sign_in(visitor, staffed.tokens["vera"])
+        page.evaluate("document.querySelector('time').dateTime = new Date(Date.now() - 7.5e6).toISOString()")
+        page.wait_for_selector("time:text-is('2 h ago')")
+        page.click("details.same summary")
+        page.locator("[data-copy]").first.click()
+        page.wait_for_selector("[data-copy]:text-is('Copied')")
+        visitor.check()
+
+
+def test_a_form_is_sent_once_and_shows_that_it_goes_on(browser: Browser, staffed: Staffed) -> None:
+    staffed.console.create("slow")
+    sent: list[str] = []
+    with visiting(browser, staffed.console.url) as visitor:
+        page = visitor.visit(f"{_RUNS}/slow/cancel")
+        sign_in(visitor, staffed.tokens["ed"])
+        page.fill("[name=confirmation]", "slow")
+        page.route("**/slow/cancel", lambda route: sent.append(route.request.method))  # which is never answered
+        button = page.locator("button.danger")
+        button.click(no_wait_after=True)
+        button.click(no_wait_after=True)
+        page.wait_for_selector("progress")
+        assert button.is_disabled()
+        assert sent == ["POST"]
+
+
 def test_an_editor_changes_a_setting_and_rolls_it_back(browser: Browser, staffed: Staffed) -> None:
     with visiting(browser, staffed.console.url) as visitor:
         page = visitor.visit(f"/console/settings?{_SCOPE}")

@@ -230,6 +230,20 @@ def test_all_that_filters_fit_is_cancelled_if_their_number_is_confirmed(shared: 
     assert {entry["closure"]["phase"] for entry in listed(shared, project)} == {"ABORTED"}
 
 
+def test_no_more_than_a_limit_are_ended_at_once_the_oldest_first(shared: FlaskClient, project: str) -> None:
+    for name in ("a", "b", "c"):
+        created(shared, name, project=project)
+    body = {"selector": {"project": project, "phase": "QUEUED"}, "limit": 2}
+    path = f"{API}/executions/terminate"
+    planned = ok(shared.post(f"{path}?dry_run=true", json=body))
+    assert (planned["matched"], planned["terminated"], planned["more"]) == (2, 0, True)
+    ended = ok(shared.post(path, json=body))
+    assert ([entry["id"]["name"] for entry in ended["executions"]], ended["more"]) == (["a", "b"], True)
+    rest = ok(shared.post(path, json=body))
+    assert (rest["matched"], "more" in rest) == (1, False)
+    assert shared.post(path, json={**body, "limit": 0}).status_code == 400
+
+
 def test_what_waits_is_grouped_by_its_reason(shared: FlaskClient, project: str) -> None:
     created(shared, "e", project=project)
     reason = execution(shared, "e", project=project)["closure"]["reason"]["code"]
