@@ -28,8 +28,8 @@ _FILTERS = {
     "workflow": "Workflow",
     "launch_plan": "Launch plan",
     "created_by": "Created by",
-    "created_after": "Created after (24h, 7d or a time)",
-    "created_before": "Created before",
+    "created_after": "After, such as 7d",
+    "created_before": "Before",
 }
 #: Every other way of REST to say which ones are meant; the form keeps those that the address has.
 _MORE = (*(name for name in SelectorFields().fields if name not in _FILTERS), "state")
