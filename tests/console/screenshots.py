@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support.browsers import chromium, running_browser, visiting
-from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, fill, running_small_console
+from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, describe, fill, running_small_console
 
 _DOCS = Path(__file__).parents[2] / "docs"
 #: The widths at which each page is taken, with the colours: a phone's, a desk's and a wall's.
@@ -59,18 +59,7 @@ def main() -> None:
 
 def _add_more(console: SmallConsole) -> None:
     """A description of a cluster, and a token pool with holders and somebody in line."""
-    types = [("cluster", None), *[("node", 0)] * 4]
-    for node in range(1, 5):
-        types += [("socket", node), ("socket", node)]
-    for socket in range(5, 13):
-        types += [("core", socket)] * 16 + [("gpu", socket)]
-    nodes = {str(number): {"metadata": {"type": type_}} for number, (type_, _) in enumerate(types)}
-    edges = [
-        {"source": str(around), "target": str(number), "relation": "contains"}
-        for number, (_, around) in enumerate(types)
-        if around is not None
-    ]
-    console.call("PUT", "clusters/east/description", {"graph": {"nodes": nodes, "edges": edges}})
+    describe(console, "east")
     console.call("PUT", "token_pools/licences", {"token_pool": {"capacity": 4, "description": "Of the solver."}})
     for name, tokens in (("etl-1", 1), ("etl-2", 3), ("etl-3", 2)):
         claim = {"token": name, "pools": {"licences": tokens}, "project": PROJECT, "domain": DOMAIN}

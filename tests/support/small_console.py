@@ -118,3 +118,19 @@ def register_launch_plan(console: SmallConsole) -> None:
         "fixed_inputs": {"team": "search"},
     }
     console.call("POST", "launch_plans", {"id": {**id, "name": "nightly"}, "spec": spec, "state": "ACTIVE"})
+
+
+def describe(console: SmallConsole, cluster: str) -> None:
+    """Describe a cluster of four nodes, each with two sockets of 16 cores and a GPU."""
+    around: list[int | None] = [None, *[0] * 4, *(node for node in range(1, 5) for _ in range(2))]
+    types = ["cluster", *["node"] * 4, *["socket"] * 8]
+    for socket in range(5, 13):
+        types += [*["core"] * 16, "gpu"]
+        around += [socket] * 17
+    nodes = {str(number): {"metadata": {"type": type_}} for number, type_ in enumerate(types)}
+    edges = [
+        {"source": str(outer), "target": str(number), "relation": "contains"}
+        for number, outer in enumerate(around)
+        if outer is not None
+    ]
+    console.call("PUT", f"clusters/{cluster}/description", {"graph": {"nodes": nodes, "edges": edges}})
