@@ -35,6 +35,7 @@ CLUSTERS, FEW_CLUSTERS = 1000, 100
 PROJECTS, FEW_PROJECTS = 40, 4
 WAITING, FEW_WAITING = 1000, 100
 OPEN_PAGES = 200
+MEMBERS = 20  #: of the pool whose shares are shown
 HOLDERS = 100  #: of tokens of a pool, and as many in line
 #: What a page may take of the server's time, and of the line.
 PROMISED_MS, PROMISED_KB = 200, 150
@@ -43,7 +44,7 @@ CREATIONS_WATCHED = f"create a job, while {OPEN_PAGES} pages are open"
 
 _PLACE = {"project": stock.project_name(0), "domain": stock.DOMAINS[0]}
 _WHERE = urlencode(_PLACE)
-_TOKEN_POOL = "licences"
+_TOKEN_POOL, _POOL = "licences", "drawn"
 _LIST = f"{PREFIX}/executions"
 _ONE = f"{_LIST}/{_PLACE['project']}/{_PLACE['domain']}/w0"
 #: The addresses of pages beside the first page of each part.
@@ -75,7 +76,7 @@ _MORE = {
     "Pools": f"{PREFIX}/fleet/pools",
     "One label": f"{PREFIX}/fleet/labels/near",
     "Topology": f"{PREFIX}/fleet/topology",
-    "One pool": f"{PREFIX}/fleet/pools/training",
+    "One pool": f"{PREFIX}/fleet/pools/{_POOL}",
     "One token pool": f"{PREFIX}/token-pools/{_TOKEN_POOL}",
     "Comparing two revisions": f"{PREFIX}/history/compare?from=0&to=1",
     "Settings without effect": f"{PREFIX}/settings/no-effect?{_WHERE}",
@@ -153,6 +154,12 @@ def _let_wait(port: int, number: int) -> None:
     for start in range(0, number, _BATCH):
         executions = [{**_PLACE, "name": f"w{start + each}", "spec": {"job": stock.JOB}} for each in range(_BATCH)]
         client.post("/executions", {"executions": executions})
+    members = [{"id": stock.cluster_name(number), "weight": 1} for number in range(MEMBERS)]
+    client.post("/pools", {"pool": {"name": _POOL, "members": members}})
+    drawn = {"job": stock.JOB, "cluster_assignment": {"cluster_pool_name": _POOL}}
+    client.post(
+        "/executions", {"executions": [{**_PLACE, "name": f"d{each}", "spec": drawn} for each in range(_BATCH)]}
+    )
     client.close()
 
 

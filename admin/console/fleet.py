@@ -92,8 +92,8 @@ def _description(name: str, search: str) -> dict[str, Any] | None:
     matching = search_tree(answer["tree"], search)
     wanted = search.strip().lower()
     drawing = None
-    if matching.tree is not None and not matching.is_cut:
-        drawing = draw_tree(matching.tree, lambda branch: bool(wanted) and has_text(branch, wanted))
+    for tree in (answer["tree"], matching.tree):  # all of it, or what the search leaves where that is too much
+        drawing = drawing or (tree and draw_tree(tree, lambda branch: bool(wanted) and has_text(branch, wanted)))
     return {**answer, "matching": matching, "drawing": drawing}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_WIDTH, _ROW = 720, 30
+_WIDTH, _ROW = 560, 30
 #: Parts without others in them beyond which a drawing cannot be read: the tree below tells it then.
 _MOST_LEAVES = 48
 #: The width of a letter, about, and what stays free beside a text.

@@ -222,6 +222,6 @@ def test_a_description_is_drawn_with_what_is_searched_marked() -> None:
     assert drawing is not None
     boxes = {box["title"]: box for box in drawing["boxes"]}
     assert list(boxes) == ["cluster", "node ×1\u202f200", "gpu ×4", "core ×64", "node ×3"]
-    assert (boxes["node ×1\u202f200"]["width"], boxes["node ×3"]["x"]) == (479.0, 480.0)
+    assert (boxes["node ×1\u202f200"]["width"], boxes["node ×3"]["x"]) == (372.3, 373.3)
     assert [title for title, box in boxes.items() if box["is_match"]] == ["gpu ×4"]
     assert draw_tree({"type": "cluster", "count": 1, "contains": nodes * 20}, lambda branch: False) is None
