@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, Clock
-from agent.engines.base import Bid, EngineError, Task
+from agent.engines.base import Bid, EngineError, Task, is_exclusive
 from agent.engines.requirements import required_fields
 from agent.engines.safe import SafeEngine
 
@@ -63,11 +63,13 @@ class Bids:
             self._answers.pop(bid["question"], None)
             self._due.pop(bid["question"], None)
 
-    def step(self, obstacle: str, work: Mapping[str, int], slot_seconds: float = 0.0) -> None:
+    def step(
+        self, obstacle: str, work: Mapping[str, int], slot_seconds: float = 0.0, held_back: Sequence[Task] = ()
+    ) -> None:
         """Answer questions, as many as there is time for; with an obstacle none is a yes.
 
         `work` counts what the agent has: where that has changed, the engine is asked anew. `slot_seconds` is how long
-        the agent has no slot for another execution, which its engine does not know.
+        the agent has no slot for another execution, and `held_back` what starts before it: its engine knows neither.
         """
         now = self._clock.steady()
         if work != self._work:
@@ -82,7 +84,7 @@ class Bids:
         for number, question in list(self._questions.items()):
             if self._clock.steady() > now + _STEP_SECONDS:
                 break
-            bid = Bid.not_now(obstacle) if obstacle else self._ask(question)
+            bid = Bid.not_now(obstacle) if obstacle else self._ask(question, held_back)
             if bid.start_seconds is not None:
                 bid = replace(bid, start_seconds=max(bid.start_seconds, slot_seconds))
             del self._questions[number]
@@ -91,7 +93,7 @@ class Bids:
             given = {name: value for name, value in fields.items() if value is not None}
             self._answers[number] = {"question": number, "uid": question["uid"], "answer": bid.answer, **given}
 
-    def _ask(self, question: Mapping[str, Any]) -> Bid:
+    def _ask(self, question: Mapping[str, Any], held_back: Sequence[Task]) -> Bid:
         """What the engine says; the same as before of a job that asks for the same as one a moment ago."""
         job, queue, limit = question["job"], question.get("queue") or "", question.get("time_limit_seconds")
         needs = [*(job.get(name) for name in _SHAPE), required_fields(job), bool(job.get("command"))]
@@ -99,10 +101,33 @@ class Bids:
         known = self._known.get(shape)
         if known is not None:
             return known[1]
-        task = Task(key="rb-bid", job=job, directory=self._jobs / "rb-bid", queue=queue, time_limit_seconds=limit)
+        task = Task(
+            key="rb-bid",
+            job=job,
+            directory=self._jobs / "rb-bid",
+            queue=queue,
+            time_limit_seconds=limit,
+            answer_seconds=max(0.0, self._due[int(question["question"])] - self._clock.steady()),
+        )
         try:
-            bid = self._engine.bid(task)
+            bid = self._behind(held_back, task, self._engine.bid(task))
         except EngineError as error:
             bid = Bid.not_now(str(error))
         self._known[shape] = self._clock.steady() + _SAME_SECONDS, bid
         return bid
+
+    def _behind(self, held_back: Sequence[Task], task: Task, bid: Bid) -> Bid:
+        """A bid for a task that starts only after others: exclusive ones run one by one, the rest side by side."""
+        if not held_back or bid.start_seconds is None:
+            return bid
+        first = [self._engine.bid(held) for held in held_back]
+        starts = [held.start_seconds for held in first if held.start_seconds is not None]
+        alone = [held.time_limit_seconds for held in held_back if is_exclusive(held.job)]
+        beside = [held.time_limit_seconds for held in held_back if not is_exclusive(held.job)]
+        limits = alone + (beside if is_exclusive(task.job) else [])
+        if len(starts) < len(first) or None in limits:
+            return Bid.not_now("what waits here to run before it has no time limit, or waits for something without one")
+        seconds = sum(limit for limit in alone if limit is not None)
+        if is_exclusive(task.job):
+            seconds += max((limit for limit in beside if limit is not None), default=0.0)
+        return replace(bid, start_seconds=max(bid.start_seconds, *starts) + seconds)

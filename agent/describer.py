@@ -56,12 +56,21 @@ class Describer:
             return  # the report says what is wrong with it
         if document is None:
             return
-        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         # Another one may have been set or removed there, or the cluster defined anew.
         is_replaced = None not in (self.stored, self._answered) and self.stored != self._answered
-        if digest != self._sent or is_replaced:
-            self.is_busy = True
-            self._run(lambda: self._send(document, digest))
+        self.is_busy = True
+        self._run(lambda: self._send_new(document, is_replaced=is_replaced))
+
+    def _send_new(self, document: dict[str, Any], *, is_replaced: bool) -> None:
+        """Send a description unless it was sent last; not in the loop, since a large one takes seconds to compare."""
+        try:
+            digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+            if digest != self._sent or is_replaced:
+                self._send(document, digest)
+        except Exception:
+            log.exception("the cluster's description was not sent")
+        finally:
+            self.is_busy = False
 
     def _send(self, document: dict[str, Any], digest: str) -> None:
         try:
@@ -75,7 +84,3 @@ class Describer:
                 self._sent = digest
             else:
                 log.warning("the cluster's description was not stored: %s", describe(error))
-        except Exception:
-            log.exception("the cluster's description was not sent")
-        finally:
-            self.is_busy = False

@@ -160,9 +160,9 @@ class Agent:
             self.work.step()
             self._reporter.measure(self.work)
             self._note_work_problem()
-            obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem or self.work.waits_for
+            obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
             slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
-            self._bids.step(obstacle, self.work.intents.counts(), slot_seconds)
+            self._bids.step(obstacle, self.work.intents.counts(), slot_seconds, self.work.held_back)
             self._start_calls(once=once)
             if self.synced_at is not None and not self.is_replaced:
                 self._describer.step()
@@ -332,8 +332,8 @@ class Agent:
             elif is_current and call.error is not None and self._is_older(call.error):
                 log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
                 self._is_older_admin = True
-            elif is_current and call.error is not None and self._is_refused_report(call.error):
-                self._reporter.tells_nodes = False
+            elif is_current and call.error is not None and (unknown := self._unknown_in_report(call.error)):
+                self._reporter.tells -= unknown
             elif (
                 is_current
                 and call.error is not None
@@ -347,9 +347,9 @@ class Agent:
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
 
-    def _is_refused_report(self, error: ClientError) -> bool:
-        """Whether the admin is older than reports of single nodes."""
-        return self._reporter.tells_nodes and is_refused_field(error, "nodes")
+    def _unknown_in_report(self, error: ClientError) -> set[str]:
+        """The fields of a report that an admin refuses, which is older than they are."""
+        return {name for name in self._reporter.tells if is_refused_field(error, name)}
 
     def _is_older(self, error: ClientError) -> bool:
         """Whether the admin refuses fields that were added after its version."""

@@ -16,8 +16,8 @@ from agent.intents import Stage
 from agent.work import Work
 
 _INTERVAL_SECONDS = 5.0
-#: Nodes with something in use, or closed, that a report tells of.
-_MOST_NODES = 2000
+#: Nodes with something in use, or closed, that a report tells of: as many as the admin takes.
+_MOST_NODES = 10_000
 #: How often the engine is asked when new work would start; sooner while it would wait, since that ends with a job.
 _ETA_INTERVAL_SECONDS, _BUSY_ETA_INTERVAL_SECONDS = 60.0, 10.0
 #: A wait that is shorter counts as none.
@@ -33,7 +33,7 @@ class Reporter:
 
     def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
-        self.tells_nodes = True  #: an older admin does not know what nodes have
+        self.tells = {"nodes", "waits_for"}  #: the fields that an older admin does not know, as long as none refused it
         self._config = config
         self._engine = engine
         self._clock = clock
@@ -76,8 +76,10 @@ class Reporter:
             ]
             room = self._room(self._measured, jobs)
             self.report = self._with_slots({**self._measured, "free": room}, work.intents.active)
-            if self.tells_nodes and (nodes := self._nodes()) is not None:
+            if "nodes" in self.tells and (nodes := self._nodes()) is not None:
                 self.report["nodes"] = nodes
+            if "waits_for" in self.tells and work.waits_for:
+                self.report["waits_for"] = work.waits_for
 
     def _ask(self, now: float) -> dict[str, Any]:
         """Ask the engine for everything that the report has of it."""

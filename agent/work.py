@@ -424,6 +424,14 @@ class Work:
     # Status
 
     @property
+    def held_back(self) -> list[Task]:
+        """What may not start beside what runs, in its order, and what waits behind it."""
+        if not self.waits_for:
+            return []
+        held = [intent for intent in self.intents.in_stage(Stage.HELD) if intent.ending is None]
+        return [self._task(intent) for intent in held if self.leases.is_confirmed(intent)]
+
+    @property
     def is_unconfirmed(self) -> bool:
         """Whether a lease waits for the admin's confirmation."""
         return any(not self.leases.is_confirmed(intent) for intent in self.intents.in_stage(Stage.HELD))

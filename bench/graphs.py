@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import gc
+import resource
 import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import requests
 
+from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.graph.backends import Fit
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.job_requests import request_of
+from admin.core.graph.machines import Machines
 from admin.core.graph.matching import Matcher
 from admin.core.graph.memory import MemoryBackend
+from admin.core.graph.request_texts import write_request
 from admin.core.graph.requests import ResourceRequest
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import Prune, summarize
+from admin.core.json_text import json_text
+from admin.core.placement.candidates import Workload
+from admin.core.placement.decisions import decide
+from admin.services.description_bodies import read_sent
 from bench import stock
 from bench.admins import API, admin_on, port_of
 from bench.creations import create_call
 from bench.databases import Backend
 from bench.figures import Figure, rate_figure
-from bench.load import QUICK, Pace, measure_in_turns
+from bench.load import QUICK, Call, Pace, measure_in_turns
+from tests.support.small_fleets import NOW, definition, group, pool
 from tests.support.small_graphs import cluster_document
 
 NAME = "graphs"
@@ -40,6 +52,11 @@ REPORT = f"note what is free of {_LARGE}, every node in other use"
 PRUNE = "prune 1,000 summaries"
 FLAT, GRAPHS = "create a job among 101 clusters", "create a job among 101 clusters with graphs"
 EQUAL, DIFFERENT = "match 1,000 clusters of 44 vertices", "match 1,000 clusters of 44 vertices, no two alike"
+DECISION, DECISION_OF_ONE, DECISION_AMONG_DIFFERENT = (
+    "decision among 1,000 clusters of 44 vertices",
+    "decision among 1,000 clusters of 44 vertices, of which one fits",
+    "decision among 1,000 clusters of 44 vertices, no two alike",
+)
 _TIMES = 50
 
 
@@ -57,35 +74,56 @@ def _created(backend: Backend, pace: Pace) -> Iterator[Figure]:
         stock.fill(database, stock.THOUSAND)
     with admin_on(flat, _FLEET) as without, admin_on(described, _FLEET) as with_graphs:
         _describe(with_graphs.url)
-        calls = {
-            what: create_call(port_of(admin), stock.job_body()).measure
-            for what, admin in ((FLAT, without), (GRAPHS, with_graphs))
-        }
+        calls = {what: _create_call(port_of(admin)).measure for what, admin in ((FLAT, without), (GRAPHS, with_graphs))}
         rates = measure_in_turns(calls, pace)
     for what, rate in rates.items():
         yield rate_figure(NAME, what, backend.name, rate)
 
 
+def _create_call(port: int) -> Call:
+    """Creations of jobs that ask for a thousand different amounts, so that most of them are not prepared already."""
+    body = stock.job_body()
+    body["spec"]["job"] = {**stock.JOB, "resources": {"requests": {"cpu": "<cpu>m"}}}
+    call = create_call(port, body)
+    return replace(call, draws={**call.draws, "cpu": tuple(str(cpu) for cpu in range(500, 1500))})
+
+
+def _cluster(number: int) -> dict[str, Any]:
+    """The description of a cluster of 44 vertices; those of different numbers have different nodes."""
+    document = cluster_document(3, 13)  # and the gpus of the first node
+    vertices, edges = document["graph"]["nodes"], document["graph"]["edges"]
+    vertices["gpu"] = {"metadata": {"type": "gpu", "size": 1 + number}}
+    edges.append({"source": "1", "target": "gpu", "relation": "contains"})
+    for node, core in enumerate(("2", "17", "31")):  # the first core of each node stands for several
+        vertices[core]["metadata"]["size"] = 1 + number // 10**node % 10
+    return document
+
+
 def _describe(url: str) -> None:
     with requests.Session() as session:
         for number in range(_FLEET):
-            document = cluster_document(3, 13)
-            document["graph"]["nodes"]["1"]["metadata"]["serial"] = number
+            document = _cluster(number)
             path = f"{url}{API}/clusters/{stock.cluster_name(number)}/description"
             session.put(path, json=document, timeout=10).raise_for_status()
 
 
 def _core(pace: Pace) -> Iterator[Figure]:
     document = cluster_document(100 if pace == QUICK else _NODES, _CORES, _GPUS)
-    gc.collect()
-    gc.freeze()  # as workers do
-    begin = time.process_time()
+    sent = json_text(document)
+    before = _child_seconds()
+    read_sent(sent, None, 1_000_000)  # as an admin reads it: in a process that does nothing else
+    yield Figure(bench=NAME, what=READ, value=_child_seconds() - before, unit="s")
     graph = read_description(document)
-    yield Figure(bench=NAME, what=READ, value=time.process_time() - begin, unit="s")
     yield Figure(bench=NAME, what=MEMORY, value=_memory(document), unit="MiB")
     del document
     yield from _matches(graph)
     yield from _clusters()
+
+
+def _child_seconds() -> float:
+    """The processor time of the processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _memory(document: dict[str, Any]) -> float:
@@ -121,10 +159,8 @@ def _clusters() -> Iterator[Figure]:
     names: dict[str, list[str]] = {EQUAL: [], DIFFERENT: []}
     for number in range(CLUSTERS):
         for what, place in ((EQUAL, 0), (DIFFERENT, number)):
-            document = cluster_document(3, 13)  # 43 vertices, and a socket's worth of cores
-            document["graph"]["nodes"]["1"]["metadata"]["serial"] = place
             name = f"{what} {number}"
-            backend.put(name, read_description(document, shapes=shapes))
+            backend.put(name, read_description(_cluster(place), shapes=shapes))
             names[what].append(name)
     summaries = [
         summarize(read_description(cluster_document(3, 1 + number % 30), shapes=shapes)) for number in range(CLUSTERS)
@@ -140,10 +176,48 @@ def _clusters() -> Iterator[Figure]:
     for what in (EQUAL, DIFFERENT):
 
         def match(number: int, clusters: list[str] = names[what]) -> None:
-            fits = backend.match(_job(2, 2 + number % 20), clusters)
+            fits = backend.match(_job(1 + number % 2, 2 + number % 20, cpu=f"{500 + number}m"), clusters)
             assert set(fits.values()) == {Fit.FITS}
 
         yield _median(what, match)
+    yield from _decisions()
+
+
+def _decisions() -> Iterator[Figure]:
+    """Decisions among clusters of which all fit, and of which one does; no job asks for what another one did."""
+    for what, cores, able, places in (
+        (DECISION, 1, CLUSTERS, [0] * CLUSTERS),
+        (DECISION_OF_ONE, 20, 1, [0] * (CLUSTERS - 1) + [9]),  # whose first node has nine cores more
+        (DECISION_AMONG_DIFFERENT, 1, CLUSTERS, list(range(CLUSTERS))),
+    ):
+        fleet = _described_fleet(places)
+        gc.collect()
+        gc.freeze()
+
+        def decide_one(number: int, fleet: Fleet = fleet, cores: int = cores, able: int = able) -> None:
+            job = {"resources": {"requests": {"cpu": f"{cores * 1000 + number}m"}}}
+            demand = {"executions": 1, "cpu": cores * 1000 + number}
+            workload = Workload(key=f"e{number}", demand=demand, asks=write_request(request_of(job)))
+            decision = decide(pool("all"), fleet, workload, {})
+            assert len(decision.evaluation.able) == able, decision.message
+
+        yield _median(what, decide_one)
+
+
+def _described_fleet(places: list[int]) -> Fleet:
+    """A pool of clusters that have synced, with descriptions by these numbers."""
+    machines = Machines(MemoryBackend())
+    names = [f"cluster-{number}" for number in range(len(places))]
+    described = {
+        name: machines.add(name, read_description(_cluster(place), shapes=machines.shapes))
+        for name, place in zip(names, places, strict=True)
+    }
+    definitions = [
+        *(definition(FleetKind.CLUSTER, name, {}) for name in names),
+        definition(FleetKind.POOL, "all", group(names)),
+    ]
+    states = {name: ClusterState(name=name, reported_at=NOW, health="ready") for name in names}
+    return build_fleet(1, definitions, states, described)
 
 
 def _median(what: str, call: Callable[[int], None]) -> Figure:
@@ -157,8 +231,8 @@ def _median(what: str, call: Callable[[int], None]) -> Figure:
     return Figure(bench=NAME, what=what, value=middle, unit="ms", p50=middle, p99=taken[-1])
 
 
-def _job(nodes: int, tasks: int) -> ResourceRequest:
-    requests = {"cpu": "1", "memory": "1Gi"}
+def _job(nodes: int, tasks: int, cpu: str = "1") -> ResourceRequest:
+    requests = {"cpu": cpu, "memory": "1Gi"}
     return request_of({"resources": {"nodes": nodes, "tasks": tasks, "requests": requests}})
 
 

@@ -169,7 +169,12 @@ def _graphs(figures: Figures) -> Iterator[Promise]:
     yield _at_most(64, figures.value(graphs.NAME, graphs.MEMORY), "MiB", graphs.MEMORY)
     for what in (graphs.MATCH, graphs.MATCH_USED, graphs.PRUNE):
         yield _within(10, figures.value(graphs.NAME, what), what, figures)
-    for what, limit in ((graphs.EQUAL, 5), (graphs.DIFFERENT, 10)):
+    for what, limit in (
+        (graphs.EQUAL, 5),
+        (graphs.DIFFERENT, 10),
+        (graphs.DECISION, 5),
+        (graphs.DECISION_OF_ONE, 5),
+    ):
         yield _within(limit, figures.value(graphs.NAME, what), what, figures)
 
 

@@ -29,6 +29,7 @@ from admin.messages.shared import (
     is_pruned,
     one_of,
 )
+from admin.services.description_views import DescriptionView
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, Outlook
 from admin.store.executions import ListedExecution
 
@@ -69,6 +70,7 @@ class ReportBody(RequestSchema):
     engine_version = fields.Raw(metadata={"type": "string"})
     properties = PayloadField("ClusterReport/properties/properties")
     nodes = PayloadField("ClusterReport/properties/nodes")
+    waits_for = fields.Raw(metadata={"type": "string"})
 
 
 def _agent_version(state: ClusterState) -> str | None:
@@ -116,7 +118,7 @@ _OF_STATE = (
     *("last_sync_at", "agent", "agent_since", "reported_at"),
 )
 _OF_DEFINITION = ("endpoint", "auth", "description", "cluster_resources")
-_OF_REPORT = ("engine", "engine_version", "plugins")
+_OF_REPORT = ("engine", "engine_version", "plugins", "waits_for")
 
 
 class ClusterAnswer(Answer):
@@ -178,6 +180,9 @@ class ClusterAnswer(Answer):
     eta: Annotated[
         str | None, Meta(description="How long new work would wait to start; absent where no slot is free for it.")
     ] = None
+    waits_for: Annotated[
+        str | None, Meta(description="Why its agent does not start what it has, and takes nothing more.")
+    ] = None
     bids: Annotated[
         BidRecordAnswer | None, Meta(description="How good its bids were; absent where none has been compared.")
     ] = None
@@ -235,6 +240,27 @@ class RecentWaitAnswer(Answer):
     examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
 
 
+class ClusterDescribedAnswer(Answer):
+    """The newest revision of a cluster's description."""
+
+    revision: int
+    at: Time
+    author: str
+    by_agent: Annotated[bool, Meta(description="Whether the cluster's agent sent it.")]
+    removed: Annotated[bool | None, Meta(description="Whether the description was removed by it.")] = None
+    differences: Annotated[list[str], Meta(description="In what it differs from the revision before.")]
+
+    @classmethod
+    def from_view(cls, view: DescriptionView) -> ClusterDescribedAnswer:
+        revision = view.revision
+        return cls.from_attributes(
+            revision,
+            revision=revision.number,
+            removed=revision.digest is None or None,
+            differences=list(view.differences),
+        )
+
+
 class ClusterDetailsAnswer(ClusterAnswer):
     """A cluster with its first executions, and with what the pools have that it is in."""
 
@@ -268,6 +294,10 @@ class ClusterDetailsAnswer(ClusterAnswer):
         str | None, Meta(description="The same in words, and what becomes of its executions then.")
     ] = None
 
+    described: Annotated[
+        ClusterDescribedAnswer | None, Meta(description="Absent where there never was a description.")
+    ] = None
+
     @classmethod
     def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
         wait = details.recent_wait
@@ -282,6 +312,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
             ignored_settings=FieldEffectAnswer.by_kind(details.ignored_settings or {}),
+            described=details.described and ClusterDescribedAnswer.from_view(details.described),
             lost_at=details.loss and details.loss.at,
             when_lost=details.loss and details.loss.message,
         )

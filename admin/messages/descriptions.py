@@ -9,7 +9,8 @@ from msgspec import Meta, Raw
 
 from admin.messages.requests import AuthorshipFields, Fields, Number, RequestSchema
 from admin.messages.shared import Answer, ClaimedBy, ProofField, Time
-from admin.services.descriptions import DescriptionView, DescriptionWritten
+from admin.services.description_views import DescriptionView
+from admin.services.descriptions import DescriptionWritten
 
 _GRAPH = {
     "type": "object",

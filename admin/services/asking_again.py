@@ -33,8 +33,7 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
     """Ask the clusters of executions again: of those that none said yes to, and of those that may move."""
     with context.database.writing() as connection:
         fleet.share(connection)
-        fleet_now = latest_fleet(context, connection)
-        loaded = hold_loaded(connection, fleet_now)
+        loaded, fleet_now = hold_asked(context, connection, execution_ids)
         held = executions.hold(connection, execution_ids)
         now, rights = context.clock(), current_rights(context, connection)
         due = bid_rounds.still_due(connection, execution_ids)
@@ -58,6 +57,17 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
         bid_rounds.postpone(connection, unable, now + timedelta(seconds=_UNABLE_SECONDS))
         open_rounds(context, connection, inquiries, now)
         store_again(context, connection, changes, ["when its clusters were to be asked again"] * len(changes))
+
+
+def hold_asked(context: Context, connection: Connection, execution_ids: Sequence[int]) -> tuple[set[str], Fleet]:
+    """Lock the clusters of executions that ask, and all whose load counts for some pool, before any execution.
+
+    Returns these, and the fleet with what they reported last: nothing is reported while they are locked. A request may
+    ask in a pool that does not, whose clusters are among them for that.
+    """
+    fleet_now = current_fleet(context, connection)
+    loaded = hold_loaded(connection, fleet_now, executions.get_many(connection, execution_ids))
+    return loaded, latest_fleet(context, connection)
 
 
 def _may_ask(execution: Execution, route: Route, workload: Workload, fleet_now: Fleet) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -28,20 +29,19 @@ from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import ASKING, Decision, choose, evaluate
 from admin.core.placement.rounds import RoundOutcome
 from admin.core.placement.scores import asking_of
-from admin.core.resources import Amounts, add, subtract
+from admin.core.resources import Amounts
 from admin.core.times import show_duration
 from admin.metrics import count_finished, count_redecided
-from admin.services.asking_again import ask_again
+from admin.services.asking_again import ask_again, hold_asked
+from admin.services.bid_loads import BidLoads, load_beside, standing_of
 from admin.services.context import Context
 from admin.services.creator_rights import current_rights
-from admin.services.deciders import route_of, taken_of
+from admin.services.deciders import route_of
 from admin.services.decision_views import workload_of
-from admin.services.definitions import latest_fleet
 from admin.services.executions import end
 from admin.services.new_decisions import store_again
 from admin.services.redecision_rounds import Redecided, Round
-from admin.services.redecisions import hold_loaded
-from admin.store import bid_rounds, bids, execution_queue, executions, fleet
+from admin.store import bid_rounds, bids, executions, fleet
 from admin.store.bid_rounds import BidRound
 from admin.store.executions import Execution
 
@@ -65,21 +65,24 @@ def decide_rounds(context: Context, ids: Sequence[int]) -> list[Redecided]:
     """Decide rounds that are open; of several that try to, one does."""
     with context.database.writing() as connection:
         fleet.share(connection)
-        fleet_now = latest_fleet(context, connection)
-        loaded = hold_loaded(connection, fleet_now)
-        held = executions.hold(connection, bid_rounds.execution_ids(connection, ids))
+        execution_ids = bid_rounds.execution_ids(connection, ids)
+        loaded, fleet_now = hold_asked(context, connection, execution_ids)
+        held = executions.hold(connection, execution_ids)
         now = context.clock()
         claimed = bid_rounds.claim(connection, ids, now)
         bids.silence(connection, [round_.id for round_ in claimed], now)
         given = bids.of_rounds(connection, [round_.id for round_ in claimed])
-        since = min((bid.answered_at for answers in given.values() for bid in answers), default=now)
-        clusters = {name: fleet_now.clusters[name] for name in loaded}
         bidding = Bidding(
             fleet=fleet_now,
             now=now,
             rights=current_rights(context, connection),
-            waiting=taken_of(connection, loaded, fleet_now, now),
-            assigned=execution_queue.taken_beside_bids(connection, clusters, since, now),
+            loads=load_beside(
+                connection,
+                {name: fleet_now.clusters[name] for name in loaded},
+                [bid for answers in given.values() for bid in answers],
+                now,
+                singly={execution.cluster for execution in held if execution.cluster is not None},
+            ),
         )
         by_id = {execution.id: execution for execution in held}
         for round_ in claimed:
@@ -91,10 +94,6 @@ def decide_rounds(context: Context, ids: Sequence[int]) -> list[Redecided]:
     return bidding.redecided
 
 
-#: What is taken of clusters, by their names.
-Taken = dict[str, dict[str, int]]
-
-
 @dataclass(kw_only=True)
 class Bidding:
     """Rounds that one transaction decides, one after the other: each counts what those before it assigned."""
@@ -102,8 +101,7 @@ class Bidding:
     fleet: Fleet
     now: datetime
     rights: CreatorRights
-    waiting: Taken  #: by what waits at each cluster, which its last report does not count
-    assigned: Taken  #: of each cluster, which its bid does not count
+    loads: BidLoads
     rows: list[dict[str, object]] = field(default_factory=list)  #: of the rounds
     changes: list[tuple[Execution, Decision]] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
@@ -117,7 +115,8 @@ class Bidding:
             return
         route, workload = route_of(execution), workload_of(execution, self.rights)
         group = group_of(route, self.fleet)
-        evaluation = evaluate(route, self.fleet, workload, self._without(self.waiting, execution, workload))
+        standing = standing_of(execution)
+        evaluation = evaluate(route, self.fleet, workload, self.loads.waiting(standing))
         if group is None or evaluation.code != ASKING:
             # The fleet has changed: what is decided for that comes first, and if it asks again, that is due.
             self._end(round_, RoundOutcome.WITHDRAWN, again=pause_before(round_.number))
@@ -125,7 +124,7 @@ class Bidding:
         given = {bid.cluster: bid for bid in answers}
         load = Load(
             now=self.now,
-            assigned=self._without(self.assigned, execution, workload),
+            assigned=self.loads.beside(answers, standing),
             run_seconds=time_limit_seconds(execution.content),
             round_seconds=round_.seconds,
         )
@@ -144,13 +143,6 @@ class Bidding:
             message = weighed.evaluation.message
             self.messages.append({"id": execution.id, "reason_message": message, "updated_at": self.now})
             self._end(round_, RoundOutcome.NOBODY, again=pause_before(round_.number))
-
-    def _without(self, taken: Taken, execution: Execution, workload: Workload) -> Taken:
-        """What others take; an execution that waits at a cluster counts there already."""
-        present = execution.cluster
-        if present is None or present not in taken:
-            return taken
-        return {**taken, present: subtract(taken[present], self._takes(present, execution, workload))}
 
     def _takes(self, cluster: str, execution: Execution, workload: Workload) -> Amounts:
         """What an execution takes of a cluster while it waits there."""
@@ -187,11 +179,7 @@ class Bidding:
         cluster = self._change(round_, execution, weighed, because)
         if cluster is None:
             return
-        takes = self._takes(cluster, execution, workload)
-        self.waiting = self._without(self.waiting, execution, workload)
-        self.assigned = self._without(self.assigned, execution, workload)
-        for taken in (self.waiting, self.assigned):
-            taken[cluster] = add(taken.get(cluster, {}), takes)
+        self.loads.assign(cluster, standing_of(execution), partial(self._takes, execution=execution, workload=workload))
         self._end(
             round_,
             RoundOutcome.CHOSEN,

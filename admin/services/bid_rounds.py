@@ -15,7 +15,7 @@ from admin.core.placement.routes import Route
 from admin.core.placement.scores import asking_of
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.store import bid_rounds, bids, fleet
+from admin.store import bid_rounds, bids, cluster_events, fleet
 
 
 class Inquiry(NamedTuple):
@@ -27,13 +27,14 @@ class Inquiry(NamedTuple):
     requested: RequestedStrategy | None  #: the strategy that its request asks for
     present: str | None = None  #: the cluster at which it waits meanwhile
     is_new: bool = False  #: whether it was just created, so that there is no round of it
+    asks_all: bool = False  #: also the clusters that said never, as somebody wants it
 
 
 def open_rounds(context: Context, connection: Connection, inquiries: Sequence[Inquiry], now: datetime) -> None:
     """Store whom to ask about executions; their agents get the question with their next sync.
 
-    Who said never before is not asked again, and whose agent cannot bid is known by what it reports. Earlier rounds of
-    these executions that are still open are withdrawn.
+    Who said never before is not asked again unless it has changed since, and whose agent cannot bid is known by what it
+    reports. Earlier rounds of these executions that are still open are withdrawn.
     """
     if not inquiries:
         return
@@ -55,10 +56,10 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     )
     names = {cluster for inquiry in inquiries for cluster in _asked(inquiry)}
     can_bid = {name for name, state in fleet.states(connection, names).items() if state.can_bid}
-    refusals = bids.refusals(connection, ids)
+    refusals = _lasting_refusals(connection, ids)
     rows = []
     for inquiry in inquiries:
-        refused = refusals.get(inquiry.execution_id, {})
+        refused = {} if inquiry.asks_all else refusals.get(inquiry.execution_id, {})
         for cluster in _asked(inquiry):
             answer = None if cluster in can_bid else BidAnswer.REPORTED.value
             answer = BidAnswer.NEVER.value if cluster in refused else answer
@@ -72,6 +73,21 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
                 }
             )
     bids.add(connection, rows)
+
+
+def _lasting_refusals(connection: Connection, execution_ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """Why clusters will never run executions, without those that say or are said to have something else since."""
+    refusals = bids.refusals(connection, execution_ids)
+    clusters = {cluster for refused in refusals.values() for cluster in refused}
+    changed_at = {cluster: cluster_events.changed_at(connection, cluster) for cluster in clusters}
+    return {
+        execution_id: {
+            cluster: refusal.reason
+            for cluster, refusal in refused.items()
+            if (changed := changed_at[cluster]) is None or changed <= refusal.at
+        }
+        for execution_id, refused in refusals.items()
+    }
 
 
 def _asked(inquiry: Inquiry) -> list[str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from admin.core.problems import invalid
 from admin.errors import DescriptionNotFound
 from admin.services.context import Context
-from admin.services.descriptions import DescriptionView, get_description
+from admin.services.description_views import DescriptionView
+from admin.services.descriptions import get_description
 from admin.services.fleet import ClusterDetails, get_cluster
 
 

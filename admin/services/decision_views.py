@@ -243,11 +243,11 @@ class StoredView:
         waiting: dict[str, dict[str, int]] = {}
         clusters = loaded_clusters(run_plan.route, self.fleet, requested)
         fleet_now = self.fleet
+        if clusters and self._hold:  # so that no other transaction counts on the same room, and nothing is reported
+            fleet.hold(self._connection, clusters)
         if clusters and requested is not None:  # a report of load alone is no new generation where no pool looks at it
             fleet_now = fleet_now.with_states(fleet.states(self._connection, clusters))
         if clusters:
-            if self._hold:  # so that no other transaction counts on the same room
-                fleet.hold(self._connection, clusters)
             waiting = execution_queue.taken_by_waiting(self._connection, clusters, now)
         moves = [*self._moved, *([] if self._moving is None else [(self._moving, None)])]
         for execution, target in moves:

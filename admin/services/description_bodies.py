@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -18,9 +19,17 @@ from typing import Any, NamedTuple
 from admin.core.graph.compiled import FIELDS, GRAPH_FIELDS, Compiled, compile_description, read_document
 from admin.core.problems import Invalid, Problem, invalid, quoted
 from admin.core.strict_json import parse_body
+from admin.errors import BodyTooLarge, Busy
 
 #: Bytes from which on a description is read by another process, which takes a quarter of a second to start.
 LARGE_BYTES = 1 << 20
+#: How long a large one may take to be read, and how long others wait for their turn.
+_MOST_SECONDS = 120.0
+#: Memory that the other process may take: its own, and so much for each byte that it reads.
+_OWN_MEMORY, _MEMORY_PER_BYTE = 512 << 20, 12
+#: Its exit status where that was not enough.
+_OUT_OF_MEMORY = 3
+_REMEDY = "give equal vertices once, with their number as size, and leave out what is no resource of jobs."
 #: Large ones are read one after the other, since each takes much memory for a moment.
 _TURN = threading.Lock()
 _ROOT = Path(__file__).parents[2]
@@ -40,8 +49,12 @@ def read_sent(raw: bytes, current: bytes | None, most_vertices: int) -> SentDesc
     """
     if len(raw) + len(current or b"") < LARGE_BYTES:
         return read_here(raw, current, most_vertices)
-    with _TURN:
+    if not _TURN.acquire(timeout=_MOST_SECONDS):
+        raise Busy("Other large descriptions are being read. Send it again when Retry-After is over.")
+    try:
         return _read_elsewhere(raw, current, most_vertices)
+    finally:
+        _TURN.release()
 
 
 def read_here(raw: bytes, current: bytes | None, most_vertices: int) -> SentDescription:
@@ -77,13 +90,21 @@ def _changed(current: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, A
 
 def _read_elsewhere(raw: bytes, current: bytes | None, most_vertices: int) -> SentDescription:
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
-    process = subprocess.run(
-        [sys.executable, "-m", __name__, str(most_vertices)],
-        input=_framed(current or b"", raw),
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
-        check=True,
-    )
+    most_memory = _OWN_MEMORY + _MEMORY_PER_BYTE * (len(raw) + len(current or b""))
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", __name__, str(most_vertices), str(most_memory)],
+            input=_framed(current or b"", raw),
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            timeout=_MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BodyTooLarge(f"To read this description takes longer than {_MOST_SECONDS:g} s: {_REMEDY}") from error
+    if process.returncode == _OUT_OF_MEMORY or process.returncode < 0:  # by a signal, of the system if that has no more
+        memory = f"{most_memory / 2**30:.1f} GiB of memory"
+        raise BodyTooLarge(f"To read this description takes more than {memory}: {_REMEDY}")
+    process.check_returncode()
     header, document, folded = _unframed(process.stdout)
     answer = json.loads(header)
     if "problems" in answer:
@@ -106,6 +127,8 @@ def _unframed(content: bytes) -> list[bytes]:
 
 def _main() -> None:
     """Read what stands on standard input, and write what came of it."""
+    most_memory = int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (most_memory, most_memory))
     gc.disable()  # it looked at millions of values again and again, of which none is garbage
     current, raw = _unframed(sys.stdin.buffer.read())
     document = folded = b""
@@ -120,4 +143,7 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    try:
+        _main()
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)  # at once: what was read is not worth tidying up

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -10,13 +9,13 @@ from sqlalchemy import Connection
 from admin.core.changes import ANYTHING, Expectation
 from admin.core.fleet.clusters import DESCRIBED
 from admin.core.graph.compiled import Compiled, document_text, read_folded
-from admin.core.graph.inventories import differences
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.trees import Branch, tree_of
+from admin.core.graph.trees import tree_of
 from admin.core.problems import list_first
 from admin.core.provenance import Actor
 from admin.errors import DescriptionNotFound, VersionConflict
 from admin.services.context import Context
+from admin.services.description_views import DescriptionView, differences_of, view_description
 from admin.services.fleet import find_cluster
 from admin.store import descriptions, fleet
 from admin.store.cluster_events import ClusterEvent
@@ -24,16 +23,6 @@ from admin.store.descriptions import DescriptionRevision, StoredGraph
 
 #: Differences that the event of a description names.
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescriptionView:
-    """A revision of a cluster's description, and in what it differs from the one before."""
-
-    revision: DescriptionRevision
-    differences: Sequence[str]
-    document: bytes | None = None  #: as JSON: a large one is not read only to be written again
-    tree: Branch | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +79,11 @@ def put_description(
         digest = compiled.digest if compiled is not None else None
         if write.by_agent and before is not None and before.digest is not None and not before.by_agent:
             note = _kept_note(name, before)
-            return DescriptionWritten(view=_view(connection, before), changed=False, dry_run=write.dry_run, note=note)
+            return DescriptionWritten(
+                view=view_description(connection, before), changed=False, dry_run=write.dry_run, note=note
+            )
         if digest == (before.digest if before is not None else None):
-            view = None if before is None else _view(connection, before)
+            view = None if before is None else view_description(connection, before)
             return DescriptionWritten(view=view, changed=False, dry_run=write.dry_run)
         revision = DescriptionRevision(
             cluster=name,
@@ -106,7 +97,7 @@ def put_description(
             digest=digest,
             inventory=None if compiled is None else compiled.inventory,
         )
-        view = DescriptionView(revision=revision, differences=_differences(before, revision))
+        view = DescriptionView(revision=revision, differences=differences_of(before, revision))
         if not write.dry_run:
             graph = None if compiled is None else StoredGraph(compiled.document, compiled.folded)
             descriptions.add(connection, revision, graph)
@@ -126,7 +117,7 @@ def get_description(
     """The description of a cluster, or a revision of it; DescriptionNotFound where there is none."""
     with context.database.reading() as connection:
         revision = _find(context, connection, name, number)
-        view = _view(connection, revision)
+        view = view_description(connection, revision)
         document = descriptions.document(connection, name, revision.number) if with_document else None
         folded = descriptions.folded(connection, [revision.digest or ""]) if with_tree else {}
     return replace(
@@ -147,7 +138,7 @@ def list_descriptions(
         oldest = descriptions.get(connection, name, revisions[-1].number - 1) if revisions else None
     pairs = zip(revisions, [*revisions[1:], oldest], strict=False)
     views = [
-        DescriptionView(revision=revision, differences=_differences(before, revision)) for revision, before in pairs
+        DescriptionView(revision=revision, differences=differences_of(before, revision)) for revision, before in pairs
     ]
     return views[:limit], last
 
@@ -169,17 +160,6 @@ def _find(context: Context, connection: Connection, name: str, number: int | Non
             f"cluster-description {name}` lists them."
         )
     return revision
-
-
-def _view(connection: Connection, revision: DescriptionRevision) -> DescriptionView:
-    before = descriptions.get(connection, revision.cluster, revision.number - 1)
-    return DescriptionView(revision=revision, differences=_differences(before, revision))
-
-
-def _differences(before: DescriptionRevision | None, revision: DescriptionRevision) -> list[str]:
-    if before is None and revision.number > 1:
-        return []  # what it differs from is no longer kept
-    return differences(before.inventory if before is not None else None, revision.inventory)
 
 
 def _check_expectation(name: str, before: DescriptionRevision | None, expectation: Expectation) -> None:

@@ -26,7 +26,7 @@ from admin.services.reconciliations import find_restoration, note_end, reconcile
 from admin.services.reports import Report, note_dropped
 from admin.services.successions import Newcomer, check_successor, note_succession
 from admin.store import fleet, leases, limit_scopes, offers
-from admin.store.cluster_events import ClusterEvent
+from admin.store.cluster_events import CHANGED, ClusterEvent
 from admin.store.executions import ExecutionId
 from admin.store.leases import LeasedExecution
 
@@ -164,6 +164,8 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
         reason = None
         if kind == "READY":
             reason = describe_return(before.health, before.last_sync_at, now, was_deleted=before.was_deleted)
+        elif before.reported_at is not None and not differs_only_in_load(before.report, after.report):
+            reason = CHANGED
         event = ClusterEvent(cluster=after.name, at=now, type=kind, reason=reason)
         fleet.save(connection, after, event, may_change_decisions=exchange.changes_fleet)
     fleet.touch(connection, unchanged)

@@ -15,7 +15,7 @@ from admin.core.changes import Expectation
 from admin.core.executions.ignored_fields import ignored_fields
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.switch_outcomes import of_running
-from admin.core.fleet.clusters import REPORTED, Cluster, read_report, why_unreachable
+from admin.core.fleet.clusters import REPORTED, Cluster, differs_only_in_load, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.fleet.summaries import describe_cluster, describe_group, off_because, states_of
@@ -31,12 +31,13 @@ from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, find_unused, fleet_of
+from admin.services.description_views import DescriptionView, newest_description
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.own_settings import EffectsByKind
 from admin.services.silences import ClusterLoss, note_silences, view_cluster_loss
 from admin.store import bids, cluster_events, execution_queue, executions, fleet
 from admin.store.bids import BidRecord
-from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
+from admin.store.cluster_events import CHANGED, ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
 from admin.store.tokens import CLUSTER_TOKENS
 
@@ -92,6 +93,7 @@ class ClusterDetails(ClusterView):
     recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
     ignored_settings: EffectsByKind | None  #: the fields of settings that its engine ignores; None if that is unknown
     loss: ClusterLoss | None  #: when it counts as lost if its agent stays silent; None of one that is heard, or lost
+    described: DescriptionView | None  #: the newest revision of its description
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,6 +298,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             recent_wait=_recent_wait(connection, name),
             ignored_settings=ignored_fields(view.cluster.state.report.get("engine"), context.settings.kinds),
             loss=view_cluster_loss(context, connection, view.cluster),
+            described=newest_description(connection, name),
         )
 
 
@@ -417,8 +420,11 @@ def report_state(context: Context, name: str, report: object) -> ClusterView:
     with context.database.writing() as connection:
         fleet.lock(connection)
         find_cluster(context, connection, name)
-        state = replace(fleet.hold_state(connection, name), report=fields, reported_at=now)
-        fleet.save(connection, state, ClusterEvent(cluster=name, at=now, type=REPORTED))
+        before = fleet.hold_state(connection, name)
+        state = replace(before, report=fields, reported_at=now)
+        is_same = before.reported_at is None or differs_only_in_load(before.report, fields)
+        event = ClusterEvent(cluster=name, at=now, type=REPORTED, reason=None if is_same else CHANGED)
+        fleet.save(connection, state, event)
     return get_cluster(context, name)
 
 

@@ -9,29 +9,35 @@ from datetime import datetime
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.bids import Bid, BidAnswer, Load, weigh
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import ASKING, ASSIGNED, Evaluation
+from admin.core.placement.decisions import ASKING, ASSIGNED, Evaluation, evaluate
 from admin.core.placement.routes import Route
 from admin.core.placement.scores import asking_of
 from admin.core.times import show_duration
+from admin.services.bid_loads import BidLoads, Standing
 
 
 def foresee_bids(
-    route: Route, fleet: Fleet, workload: Workload, evaluation: Evaluation, known: Mapping[str, Bid], load: Load
+    route: Route,
+    fleet: Fleet,
+    workload: Workload,
+    known: Mapping[str, Bid],
+    loads: BidLoads,
+    standing: Standing,
+    now: datetime,
 ) -> Evaluation:
-    """An evaluation that would ask, by the last bids of its clusters; those without one count by their reports.
+    """How something that would ask is evaluated by the last bids of its clusters; those without one by their reports.
 
-    Its code stays that of asking: nothing was asked.
+    What goes before it at each cluster counts as in a round. Its code stays that of asking: nothing was asked.
     """
-    group = group_of(route, fleet)
+    evaluation, group = evaluate(route, fleet, workload, loads.waiting(standing)), group_of(route, fleet)
     if evaluation.code != ASKING or group is None:
         return evaluation
     names = [evaluation.candidates[position].cluster.name for position in evaluation.able]
-    given = {
-        name: known.get(name) or Bid(cluster=name, answer=BidAnswer.REPORTED, answered_at=load.now) for name in names
-    }
-    load = replace(load, run_seconds=None if workload.job is None else workload.job.duration)
+    given = {name: known.get(name) or Bid(cluster=name, answer=BidAnswer.REPORTED, answered_at=now) for name in names}
+    run_seconds = None if workload.job is None else workload.job.duration
+    load = Load(now=now, assigned=loads.beside(given.values(), standing), run_seconds=run_seconds)
     weighed = weigh(route, evaluation, given, asking_of(group, workload.requested), workload, load).evaluation
-    source = _source([known[name] for name in names if name in known], len(names), load.now)
+    source = _source([known[name] for name in names if name in known], len(names), now)
     if weighed.code != ASSIGNED:  # a no to something else refuses nothing: the clusters would be asked anyway
         obstacles = f"{weighed.message[:1].lower()}{weighed.message[1:]}"
         message = f"Its clusters would be asked; {source}, {obstacles}"

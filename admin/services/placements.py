@@ -20,7 +20,6 @@ from admin.core.executions.selectors import Condition
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
-from admin.core.placement.bids import Load
 from admin.core.placement.decisions import ASKING
 from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
@@ -30,6 +29,7 @@ from admin.core.provenance import ANYBODY
 from admin.core.resources import format_amounts
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import WarningCode
+from admin.services.bid_loads import Standing, load_beside
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
@@ -53,7 +53,7 @@ from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
 from admin.services.statuses import ForeseenWait, foresee_wait
 from admin.services.visibility import check_launch, seen_executions, told_events
-from admin.store import bids, cluster_events, execution_counts, execution_queue, revisions
+from admin.store import bids, cluster_events, execution_counts, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 from admin.store.statuses import NewInLine
@@ -197,13 +197,10 @@ def _with_last_bids(
     if preparation.evaluation.code != ASKING:
         return preparation
     run_plan, now = preparation.run_plan, context.clock()
-    waiting = execution_queue.taken_by_waiting(
-        connection, loaded_clusters(run_plan.route, view.fleet, run_plan.workload.requested), now
-    )
-    known = bids.last(connection)
-    evaluation = foresee_bids(
-        run_plan.route, view.fleet, run_plan.workload, preparation.evaluation, known, Load(now=now, assigned=waiting)
-    )
+    clusters = loaded_clusters(run_plan.route, view.fleet, run_plan.workload.requested)
+    known, standing = bids.last(connection), Standing(tier=run_plan.tier, priority=run_plan.priority)
+    loads = load_beside(connection, clusters, known.values(), now)
+    evaluation = foresee_bids(run_plan.route, view.fleet, run_plan.workload, known, loads, standing, now)
     return replace(preparation, evaluation=evaluation)
 
 

@@ -23,13 +23,14 @@ from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.assessments import criteria_of
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
+from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
 from admin.core.placement.routes import Route
 from admin.core.problems import Invalid
 from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
+from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import creator_of, current_rights, rights_of, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
@@ -234,12 +235,13 @@ def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
     return fleet_now.with_states(fleet.states(connection))
 
 
-def hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
+def hold_loaded(connection: Connection, fleet_now: Fleet, placed: Sequence[Execution] = ()) -> set[str]:
     """Lock the clusters whose load counts for some pool, so that no other transaction counts on the same room.
 
-    They are locked before any execution: every transaction that locks both does so in this order.
+    So are those that executions may go to which are `placed` by load whatever their pool says. They are locked before
+    any execution: every transaction that locks both does so in this order.
     """
-    clusters = clusters_with_load(fleet_now)
+    clusters = clusters_with_load(fleet_now) | clusters_of(placed, fleet_now)
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
@@ -286,7 +288,9 @@ def _redecide(
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
-            hold_loaded(connection, current_fleet(context, connection))
+            unlocked = executions.get(connection, listed.key)
+            by_request = [unlocked] if unlocked is not None and unlocked.request["spec"].get("strategy") else []
+            hold_loaded(connection, current_fleet(context, connection), by_request)
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
@@ -310,6 +314,11 @@ def _redecide(
         run_plan, decision = preparation.run_plan, preparation.place(request.key).decision
         values = preparation.plan_values(run_plan.queue)
         values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
+        if round_ is not None and decision.code == ASKING == execution.reason:  # also those that said never
+            inquiry = Inquiry(
+                execution.id, run_plan.route, decision.evaluation, run_plan.workload.requested, asks_all=True
+            )
+            open_rounds(context, connection, [inquiry], context.clock())
         is_same = all(getattr(execution, name) == value for name, value in values.items())
         if is_same and not differs(execution, decision):
             return _outcome(listed, execution.reason, execution.reason_message)

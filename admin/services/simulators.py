@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -16,16 +17,16 @@ from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.placement.assessments import criteria_of
-from admin.core.placement.bids import Load
-from admin.core.placement.candidates import group_of
-from admin.core.placement.decisions import Evaluation, choose, evaluate
-from admin.core.placement.scores import strategy_of
+from admin.core.placement.bids import Bid
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import ASKING, Evaluation, choose, evaluate
 from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.core.use_grants import Usable
 from admin.errors import RainbowError
+from admin.services.bid_loads import BidLoads, Standing, load_beside
 from admin.services.context import Context
 from admin.services.creator_rights import rights_of
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
@@ -96,8 +97,7 @@ class Simulator:
         self._context = context
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
-        asks = any(strategy_of(group).asks for group in self.fleet.pools.values())
-        self._last_bids = bids.last(connection) if asks else {}
+        self._connection = connection
         self._now = context.clock()
         self._waiting = execution_queue.taken_by_waiting(connection, self.fleet.clusters, self._now)
         self._run_plans: dict[str, RunPlan] = {}
@@ -167,14 +167,33 @@ class Simulator:
         if usable is not None:
             workload = replace(workload, usable=usable.by(route))
         if looks_at_load(route, fleet, workload.requested):
-            waiting = self._loads(execution)
-            evaluation = evaluate(route, fleet, workload, waiting)
-            load = Load(now=self._now, assigned=waiting)
-            return foresee_bids(route, fleet, workload, evaluation, self._last_bids, load)
+            evaluation = evaluate(route, fleet, workload, self._loads(execution))
+            return self._foresee(run_plan, execution, workload, fleet) if evaluation.code == ASKING else evaluation
         key = (digest, route.kind, route.name, criteria_of(group_of(route, fleet), workload))
         if key not in self._evaluations:
             self._evaluations[key] = evaluate(route, fleet, workload, {})
         return self._evaluations[key]
+
+    def _foresee(self, run_plan: RunPlan, execution: Execution, workload: Workload, fleet: Fleet) -> Evaluation:
+        """The clusters that would be asked, by their last bids."""
+        loads, present, cluster = self._beside_bids, None, execution.cluster
+        if execution.phase == Phase.QUEUED.value and cluster is not None and cluster in self.fleet.clusters:
+            if execution.is_unleased:
+                present = cluster
+            else:
+                left = subtract(loads.leased.get(cluster, {}), execution.takes_of(self.fleet.clusters[cluster]))
+                loads = replace(loads, leased={**loads.leased, cluster: left})
+        standing = Standing(tier=run_plan.tier, priority=run_plan.priority, id=execution.id, present=present)
+        return foresee_bids(run_plan.route, fleet, workload, self._last_bids, loads, standing, self._now)
+
+    @cached_property
+    def _last_bids(self) -> dict[str, Bid]:
+        return bids.last(self._connection)
+
+    @cached_property
+    def _beside_bids(self) -> BidLoads:
+        clusters, known = self.fleet.clusters, self._last_bids.values()
+        return load_beside(self._connection, clusters, known, self._now, singly=clusters)
 
     def _loads(self, execution: Execution) -> Mapping[str, Amounts]:
         """What is taken of each cluster by what waits there, without the execution itself."""

@@ -133,6 +133,7 @@ def view_status(
         position=position,
         is_position_told=sees_fleet,
         obstacle=obstacle,
+        waits_for=_waits_for(connection, execution) if phase is Phase.QUEUED else "",
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(context.access, connection, execution, position, now)
         if position is not None and takes_work and sees_fleet and tokens is None
@@ -162,6 +163,12 @@ def view_status(
         judged_at=None if silence is None else silence.next_at,
     )
     return circumstances.status(now)
+
+
+def _waits_for(connection: Connection, execution: Execution) -> str:
+    """Why the agent of an execution's cluster does not start what it has; "" where it says nothing of it."""
+    state = fleet.states(connection, [execution.cluster]).get(execution.cluster) if execution.cluster else None
+    return "" if state is None else str(state.report.get("waits_for", ""))
 
 
 def _ended_by(attempts: AttemptList) -> str:

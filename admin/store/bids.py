@@ -16,6 +16,7 @@ from admin.store.bid_tables import IS_BID, IS_OPEN, IS_PROMISED, IS_UNANSWERED, 
 from admin.store.database import insert_new
 from admin.store.execution_tables import execution_events, executions
 from admin.store.executions import ExecutionId
+from admin.store.fleet_tables import cluster_states
 from admin.store.sql_types import AnyRow
 
 
@@ -164,22 +165,36 @@ def last(connection: Connection) -> dict[str, Bid]:
     """The last bid of each cluster, whatever it said; a no that many bids followed counts no more."""
     recent = select(bids.c.id, bids.c.cluster, bids.c.answer).order_by(bids.c.id.desc()).limit(_RECENT).subquery()
     answered = select(func.max(recent.c.id)).where(recent.c.answer.in_(_OWN_ANSWERS)).group_by(recent.c.cluster)
-    accepted = select(func.max(bids.c.id)).where(text(IS_BID)).group_by(bids.c.cluster)
+    # One look into the index for each cluster, however many bids there are.
+    is_yes = (text(f"bids.{IS_BID}"), bids.c.cluster == cluster_states.c.name)
+    newest_yes = select(func.max(bids.c.id)).where(*is_yes).correlate(cluster_states).scalar_subquery()
+    accepted = select(newest_yes).select_from(cluster_states).correlate(None)
     query = select(*_BID, bids.c.answered_at).order_by(bids.c.id)  # of two of one cluster the newer one stays
     query = query.where(or_(*(bids.c.id.in_(newest.scalar_subquery()) for newest in (answered, accepted))))
     return {row.cluster: _bid(row) for row in connection.execute(query)}
 
 
-def refusals(connection: Connection, execution_ids: Iterable[int]) -> dict[int, dict[str, str]]:
-    """Which clusters said never to each of some executions, and why."""
-    refused: dict[int, dict[str, str]] = {}
+class Refusal(NamedTuple):
+    """That a cluster will never run an execution, as it answered last."""
+
+    reason: str
+    at: datetime
+
+
+def refusals(connection: Connection, execution_ids: Iterable[int]) -> dict[int, dict[str, Refusal]]:
+    """Which clusters said never to each of some executions when they were last asked about it, and why."""
+    refused: dict[int, dict[str, Refusal]] = {}
     query = (
-        select(bid_rounds.c.execution_id, bids.c.cluster, bids.c.reason)
+        select(bid_rounds.c.execution_id, bids.c.cluster, bids.c.answer, bids.c.reason, bids.c.answered_at)
         .join(bids, bids.c.round == bid_rounds.c.id)
-        .where(bid_rounds.c.execution_id.in_(list(execution_ids)), bids.c.answer == BidAnswer.NEVER.value)
+        .where(bid_rounds.c.execution_id.in_(list(execution_ids)), bids.c.answer.in_(_OWN_ANSWERS))
+        .order_by(bids.c.id)
     )
-    for execution_id, cluster, reason in connection.execute(query):
-        refused.setdefault(execution_id, {})[cluster] = reason
+    for execution_id, cluster, answer, reason, at in connection.execute(query):
+        of_execution = refused.setdefault(execution_id, {})
+        of_execution.pop(cluster, None)
+        if answer == BidAnswer.NEVER.value:
+            of_execution[cluster] = Refusal(reason, at)
     return refused
 
 

@@ -67,6 +67,20 @@ class ClusterEvent:
         )
 
 
+#: Reports that are looked at for one that tells of something else than load: an agent makes one with every job.
+_MOST_REPORTS = 200
+#: Why a report counts as a change of the cluster.
+CHANGED = "It has something else than before."
+
+
+def changed_at(connection: Connection, cluster: str) -> datetime | None:
+    """When what a cluster has last changed, by its description or its agent's report; None where that is long ago."""
+    is_such = (cluster_events.c.cluster == cluster, cluster_events.c.type.in_((DESCRIBED, REPORTED)))
+    newest = select(cluster_events.c.at, cluster_events.c.type, cluster_events.c.reason).where(*is_such)
+    rows = connection.execute(newest.order_by(cluster_events.c.number.desc()).limit(_MOST_REPORTS))
+    return next((at for at, type, reason in rows if type == DESCRIBED or reason is not None), None)
+
+
 def add_event(connection: Connection, event: ClusterEvent) -> None:
     """Store something that happened to a cluster."""
     add_events(connection, [event])

@@ -13,7 +13,6 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    exists,
     false,
     func,
     not_,
@@ -31,7 +30,6 @@ from admin.core.placement.candidates import JobParameters, RequestedStrategy
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
 from admin.core.settings.scopes import Scope
-from admin.store.decisions import decisions
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
@@ -90,32 +88,22 @@ def _first(
 
 
 def taken_by_waiting(
-    connection: Connection, clusters: Mapping[str, Cluster], now: datetime
+    connection: Connection, clusters: Mapping[str, Cluster], now: datetime, *, leased_only: bool = False
 ) -> dict[str, dict[str, int]]:
     """What is taken of each of some clusters by what waits there; what is in back-off takes nothing.
 
-    Of a cluster whose agent syncs and has not reported what is free, also what its agent has.
+    Of a cluster whose agent syncs and has not reported what is free, also what its agent has. With `leased_only` that
+    is what agents have of it.
     """
     unreported = [name for name, cluster in clusters.items() if cluster.state.has_unreported_agent]
-    rows = [*connection.execute(_TAKEN, {"clusters": list(clusters), "now": now})]
+    rows = [*connection.execute(_TAKEN[leased_only], {"clusters": list(clusters), "now": now})]
     rows += connection.execute(_HELD, {"clusters": unreported}) if unreported else ()
     taken = _taken(rows, clusters)
     by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
-    for name, asks, count in connection.execute(_ASKED, {"clusters": by_node, "now": now}) if by_node else ():
+    asked = connection.execute(_ASKED[leased_only], {"clusters": by_node, "now": now}) if by_node else ()
+    for name, asks, count in asked:
         taken[name] = add(taken.get(name, {}), {asked_key(asks): count})
     return taken
-
-
-def taken_beside_bids(
-    connection: Connection, clusters: Mapping[str, Cluster], since: datetime, now: datetime
-) -> dict[str, dict[str, int]]:
-    """What is taken of each of some clusters that bids since a time do not count.
-
-    That is what waits there for their agents, and what these have and was decided since.
-    """
-    rows = [*connection.execute(_UNLEASED_TAKEN, {"clusters": list(clusters), "now": now})]
-    rows += connection.execute(_HELD_SINCE, {"clusters": list(clusters), "since": since})
-    return _taken(rows, clusters)
 
 
 def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
@@ -127,37 +115,20 @@ def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str,
     return taken
 
 
-_SUM_DEMANDS = select(
-    _columns.cluster,
-    _columns.exclusive,
-    *(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS),
-    func.count(),
-).group_by(_columns.cluster, _columns.exclusive)
-_TAKEN = _SUM_DEMANDS.where(
-    QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True))
-)
-_UNLEASED_TAKEN = _TAKEN.where(not_(LEASED))
-_ASKED = (
+#: What executions ask for together, and how many there are.
+SUMS = (*(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS), func.count())
+#: What waits at some clusters, and may start.
+WAITS_AT = (QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
+_SUM_DEMANDS = select(_columns.cluster, _columns.exclusive, *SUMS).group_by(_columns.cluster, _columns.exclusive)
+_ALL_TAKEN = _SUM_DEMANDS.where(*WAITS_AT)
+_TAKEN = {False: _ALL_TAKEN, True: _ALL_TAKEN.where(LEASED)}
+_ALL_ASKED = (
     select(_columns.cluster, _columns.asks, func.count())
-    .where(
-        QUEUED,
-        OPEN,
-        MAY_START,
-        func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)),
-        _columns.asks.is_not(None),
-    )
+    .where(*WAITS_AT, _columns.asks.is_not(None))
     .group_by(_columns.cluster, _columns.asks)
 )
+_ASKED = {False: _ALL_ASKED, True: _ALL_ASKED.where(LEASED)}
 _HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
-_HELD_SINCE = _SUM_DEMANDS.where(
-    LEASED,
-    _columns.cluster.in_(bindparam("clusters", expanding=True)),
-    exists().where(
-        decisions.c.execution_id == _columns.id,
-        decisions.c.number == _columns.decisions,
-        decisions.c.decided_at >= bindparam("since"),
-    ),
-)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:

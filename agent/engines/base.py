@@ -100,6 +100,8 @@ class Task:
     #: The complete environment of the job: the job's own, the execution config's and RAINBOW_*.
     environment: Mapping[str, str] = field(default_factory=dict)
     time_limit_seconds: float | None = None
+    #: Of a question about it: how long an answer is waited for.
+    answer_seconds: float | None = None
     #: How long it may go on unless its lease is renewed; None if it goes on however long the cluster is silent.
     lease_seconds: float | None = None
     #: The resolved execution config: identity, output prefix, max parallelism …

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ class GraphBuilder:
         self._root = "cluster"
         self._nodes: dict[str, Any] = {self._root: {"metadata": {"type": "cluster", "name": cluster}}}
         self._edges: list[dict[str, str]] = []
+        self._pools = Counter[tuple[str, str]]()  #: of each vertex, by type
         self._linked: dict[str, tuple[dict[str, Any], list[dict[str, str]]]] = {}
 
     def add_node(self, name: str, fields: Mapping[str, Any]) -> str:
@@ -22,7 +24,8 @@ class GraphBuilder:
     def add_pool(self, parent: str, type_: str, size: int, **fields: Any) -> None:
         """Add so many equal units of something to a vertex; nothing where there are none."""
         if size > 0:
-            number = sum(id_.startswith(f"{parent}/{type_}") for id_ in self._nodes) if fields else 0
+            number = self._pools[parent, type_] if fields else 0
+            self._pools[parent, type_] += 1
             suffix = str(number) if number else ""
             self._add(parent, f"{parent}/{type_}{suffix}", {"type": type_, "size": size, **fields})
 

@@ -71,7 +71,7 @@ _RUN = (
 )
 _SHOW = (
     "`rainbowctl get NOUN NAME -o yaml` shows one thing, `rainbowctl get execution NAME --details` an execution, "
-    "`rainbowctl explain` where a setting comes from"
+    "`rainbowctl get cluster NAME --graph` what a cluster has, `rainbowctl explain` where a setting comes from"
 )
 _LIST = "`rainbowctl get NOUN` lists them"
 _START = "`rainbow-admin serve` starts an admin, `rainbow-agent run` an agent of this machine"

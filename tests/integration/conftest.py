@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
-from tests.support.agents import Clock, own_clock, set_clock
+from tests.support.agents import Clock, own_clock, played_agent, set_clock
 from tests.support.apps import context_of
-from tests.support.placing import new_project
+from tests.support.asking import Asker, MakeAsker
+from tests.support.placing import new_project, put_pool
 
 
 @pytest.fixture
@@ -39,3 +41,20 @@ def app_clock(app: Flask) -> Clock:
 def project(shared: FlaskClient, request: pytest.FixtureRequest) -> str:
     """A project of the test's own, called the same every time, so that its executions draw the same."""
     return new_project(shared, "p" + hashlib.blake2b(request.node.nodeid.encode(), digest_size=6).hexdigest())
+
+
+@pytest.fixture
+def asker(shared_app: Flask, shared: FlaskClient, clock: Clock, project: str) -> MakeAsker:
+    """Makes the pool of a test; its clusters have agents that can bid, but for those called old."""
+
+    def make(*names: str, **fields: Any) -> Asker:
+        agents = {
+            name: played_agent(shared, context_of(shared_app), f"{name}-{project}", project=project) for name in names
+        }
+        asker = Asker(shared, shared_app, clock, project, agents)
+        for name, agent in agents.items():
+            agent.sync(**({} if name.startswith("old") else {"can_bid": True}))
+        put_pool(shared, asker.pool, [asker.full(name) for name in names], strategy="ask", **fields)
+        return asker
+
+    return make

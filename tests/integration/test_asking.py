@@ -6,13 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
 from sqlalchemy import event, func, select, update
 
 from admin.core.fleet.silence import Watch
@@ -31,8 +30,9 @@ from admin.store.bid_tables import bid_rounds, bids
 from admin.store.decisions import decisions
 from admin.store.execution_tables import executions
 from admin.store.fleet_tables import cluster_events, moved_clusters
-from tests.support.agents import Clock, PlayedAgent, own_clock, played_agent
+from tests.support.agents import PlayedAgent, own_clock, played_agent
 from tests.support.apps import context_of
+from tests.support.asking import Asker, Document, MakeAsker
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -49,97 +49,6 @@ from tests.support.placing import (
 )
 from tests.support.small_fleets import group
 from tests.support.waiting import wait_until
-
-Document = dict[str, Any]
-
-
-@dataclass
-class Asker:
-    """A pool that asks, with the agents of its clusters, and executions in a project of its own."""
-
-    api: FlaskClient
-    app: Flask
-    clock: Clock
-    project: str
-    agents: dict[str, PlayedAgent]
-
-    @property
-    def context(self) -> Context:
-        return context_of(self.app)
-
-    @property
-    def pool(self) -> str:
-        return f"pool-{self.project}"
-
-    def create(self, name: str, **spec: Any) -> Any:
-        return created(self.api, name, project=self.project, **pool(self.pool), **spec)
-
-    def execution(self, name: str) -> Any:
-        return get(self.api, f"executions/{self.project}/{DOMAIN}/{name}")
-
-    def place(self, name: str) -> tuple[str | None, str, str]:
-        """The cluster of an execution without the part that all have, its phase and its reason."""
-        execution = self.execution(name)
-        closure = execution["closure"]
-        cluster = execution.get("cluster")
-        return cluster and self.short(cluster), closure["phase"], closure["reason"]["code"]
-
-    def explain(self, name: str) -> Any:
-        return get(self.api, f"executions/{self.project}/{DOMAIN}/{name}/explanation")
-
-    def short(self, cluster: str) -> str:
-        return cluster.removesuffix(f"-{self.project}")
-
-    def full(self, name: str) -> str:
-        return f"{name}-{self.project}"
-
-    def questions(self, name: str, **fields: Any) -> list[Document]:
-        answer: list[Document] = self.agents[name].sync(can_bid=True, **fields)["bid_requests"]
-        return answer
-
-    def answer(self, name: str, *questions: Document, answer: str = "yes", **fields: Any) -> Document:
-        """The answer to a sync that brings the same bid for each question."""
-        if answer == "yes":
-            fields = {"start_seconds": 0, **fields}
-        bids = [{"question": asked["question"], "uid": asked["uid"], "answer": answer, **fields} for asked in questions]
-        document: Document = self.agents[name].sync(can_bid=True, bids=bids)
-        return document
-
-    def bid(self, name: str, answer: str = "yes", **fields: Any) -> list[Document]:
-        """Answer all that a cluster is asked; returns the questions."""
-        questions = self.questions(name)
-        refused = self.answer(name, *questions, answer=answer, **fields)["refused"]
-        assert refused == []
-        return questions
-
-    def pass_time(self, seconds: float) -> None:
-        self.clock.advance(seconds)
-        decide_due_rounds(self.context)
-
-    def rounds(self, name: str) -> list[Document]:
-        explained: list[Document] = self.explain(name).get("rounds") or []
-        return explained
-
-
-MakeAsker = Callable[..., Asker]
-
-
-@pytest.fixture
-def asker(shared_app: Flask, shared: FlaskClient, clock: Clock, project: str) -> MakeAsker:
-    """Makes the pool of a test; its clusters have agents that can bid, but for those called old."""
-
-    def make(*names: str, **fields: Any) -> Asker:
-        agents = {
-            name: played_agent(shared, context_of(shared_app), f"{name}-{project}", project=project) for name in names
-        }
-        asker = Asker(shared, shared_app, clock, project, agents)
-        for name, agent in agents.items():
-            agent.sync(**({} if name.startswith("old") else {"can_bid": True}))
-        put_pool(shared, asker.pool, [asker.full(name) for name in names], strategy="ask", **fields)
-        return asker
-
-    return make
-
 
 # From the question to the decision
 

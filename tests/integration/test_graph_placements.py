@@ -10,7 +10,9 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from tests.support.descriptions import DATA, describe, example, pooled
+from ctl.client.facts import SCHEMAS
+from ctl.files.cluster_states import read_state
+from tests.support.descriptions import DATA, describe, pooled
 from tests.support.placing import (
     API,
     asked,
@@ -171,7 +173,11 @@ BY_PRICE: dict[str, Any] = {
     "strategy": "constraint",
     "rules": [
         {"filter": "nodes_free > 0"},
-        {"calculate": {"price": "cost_per_node_hour * memory_per_node * 0.4 / 3600"}},
+        {
+            "calculate": {
+                "price": "cost_per_node_hour * memory_per_node * default(job.parameters.seconds_per_gb, 0.4) / 3600"
+            }
+        },
         {"sort": "price"},
         {"pick": "random"},
     ],
@@ -185,9 +191,8 @@ def test_every_example_is_tried() -> None:
 
 
 def report_example_state(api: FlaskClient) -> None:
-    state = example("cluster-state.json")
-    free = {"nodes": state.pop("nodes_free")}
-    report(api, "red", free=free, properties=state)
+    _source, state, _positions = read_state(str(DATA / "graphs" / "cluster-state.json"), SCHEMAS["cluster_state"])
+    report(api, "red", **state)
 
 
 @pytest.mark.parametrize("name", JOBSPECS)
@@ -220,6 +225,48 @@ LAYERED = {
         False,
     ),
 }
+
+
+def test_types_that_only_a_graph_knows_are_asked_of_it(api: FlaskClient) -> None:
+    """Levels and amounts of any name; a cluster without a description has none of them for certain."""
+    contains = [
+        ("root", "ch"),
+        ("ch", "bl"),
+        ("bl", "n"),
+        ("n", "u0"),
+        ("n", "u1"),
+        ("n", "f"),
+        ("u0", "c0"),
+        ("u1", "c1"),
+    ]
+    kinds = {"root": "cluster", "ch": "chassis", "bl": "blade", "n": "node", "u0": "numanode", "u1": "numanode"}
+    vertices: dict[str, Any] = {id_: {"metadata": {"type": type_}} for id_, type_ in kinds.items()}
+    vertices |= {
+        id_: {"metadata": {"type": type_, "size": size}}
+        for id_, type_, size in (("c0", "core", 4), ("c1", "core", 4), ("f", "fpga", 2))
+    }
+    edges = [{"source": source, "target": target, "relation": "contains"} for source, target in contains]
+    describe(api, "deep", {"graph": {"nodes": vertices, "edges": edges}})
+    put_cluster(api, "plain")
+    report(api, "plain", capacity={"cpu": "64"}, free={"cpu": "64"})
+    put_pool(api, "both", ["plain", "deep"])
+    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64"}})
+
+    def cores_and(type_: str, count: int) -> dict[str, Any]:
+        inner = [{"type": "core", "count": 1}, {"type": type_, "count": count}]
+        return group(type="node", **{"with": inner})
+
+    deep = nested(("chassis", 1), ("blade", 1), ("node", 1), ("numanode", 2), ("core", 4))
+    for name, spec in (("deep", deep), ("two", cores_and("fpga", 2))):
+        assert created(api, name, **spec, **pool("both"))["cluster"] == "deep"
+    for name, spec, reason in (
+        ("three", cores_and("fpga", 3), "fpgas: needs 3 on one node, largest node has 2"),
+        ("other", cores_and("fpgas", 1), "largest node has none (did you mean 'fpga'?)"),
+        ("three levels", nested(("node", 1), ("numanode", 3), ("core", 1)), "numanodes: needs 3"),
+    ):
+        answer = refused(create(api, name.replace(" ", "-"), **spec, **pool("both")), 400, "no_cluster_large_enough")
+        assert reason in answer["message"]
+        assert "'plain' has no description by which `" in answer["message"]
 
 
 @pytest.mark.parametrize("case", LAYERED)

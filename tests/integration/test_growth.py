@@ -36,6 +36,7 @@ from admin.store import (
     execution_quotas,
     executions,
     leases,
+    lines,
     offers,
     registration_history,
     registrations,
@@ -377,6 +378,11 @@ COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "full routes": (lambda c: execution_queue.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
     "unplaced": (lambda c: execution_queue.unplaced(c, WAITS_FOR_RULES, 100), ("unplaced",)),
     "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1), NOW), ("unfinished", "offered", "phase")),
+    "lines": (
+        lambda c: lines.waiting(c, clusters(1, 2), NOW, singly=["cluster-1"]),
+        ("unfinished", "offered", "phase"),
+    ),
+    "given since": (lambda c: lines.given_since(c, clusters(1, 2), NOW), ("held",)),
     "demand of all": (
         lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20)), NOW),
         ("unfinished", "offered", "phase"),

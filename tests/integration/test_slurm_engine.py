@@ -425,6 +425,9 @@ def test_a_bid_is_what_slurm_says_of_the_job(engine: SlurmEngine) -> None:
     never = engine.bid(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}}))
     assert (never.answer, "Slurm refuses the job" in never.reason) == ("never", True)
     assert engine.bid(task_of(engine, "true", queue="nowhere")).answer == "never"
+    with pytest.raises(EngineUnavailable, match=r"got no answer from Slurm's controller in 0\.001 s"):
+        engine.bid(task_of(engine, "true", job=large, answer_seconds=0.001))
+    assert engine.bid(task_of(engine, "true", job=large)).answer == "yes"  # one late answer is no outage
 
 
 def test_jobs_that_slurm_would_never_start_are_declined(engine: SlurmEngine) -> None:

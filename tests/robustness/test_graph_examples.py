@@ -8,8 +8,9 @@ import requests
 
 from admin.testing import running_admin
 from tests.integration.test_graph_placements import BY_PRICE, JOBSPECS, jobspec
-from tests.support.descriptions import example, example_description
+from tests.support.descriptions import DATA, example_description
 from tests.support.placing import API, asked, pool
+from tests.support.programs import clean_environment, run
 
 TIMES = 1000
 
@@ -26,9 +27,11 @@ def test_examples_match_as_documented_a_thousand_times() -> None:
 
         assert call("PUT", "clusters/red", {"cluster": {}}) == 200
         assert call("PUT", "clusters/red/description", example_description()) == 200
-        state = example("cluster-state.json")
-        report = {"free": {"nodes": state.pop("nodes_free")}, "properties": state}
-        assert call("PUT", "clusters/red/state", report) == 200
+        file = str(DATA / "graphs" / "cluster-state.json")
+        run(
+            *("rainbowctl", "update", "cluster-state", "red", "--file", file),
+            env=clean_environment(RAINBOW_ENDPOINT=url),
+        )
         assert call("PUT", "pools/red", {"pool": {"members": [{"id": "red"}]}}) == 200
         for name, is_fitting in JOBSPECS.items():
             more: dict[str, Any] = BY_PRICE if name == "next-constraint.yaml" else {}

@@ -12,10 +12,10 @@ from admin.core.graph.graphs import ClusterGraph, Use
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, types_in
 from admin.core.graph.requirements import CONTAINMENT, Feature, Requirement
 from admin.core.graph.shapes import Shape
-from admin.core.graph.units import unit_amount
+from admin.core.graph.units import MEASURED, unit_amount
 
 _INNER = ("rack", "node", "node", "socket")
-_LEAVES = ("core", "core", "core", "gpu", "socket", "node")
+_LEAVES = ("core", "core", "core", "gpu", "socket", "node", "memory", "storage")
 _FEATURES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("io", {"type": "shm", "capacity": 10}),
     ("io", {"type": "nvme", "capacity": 20}),
@@ -75,7 +75,9 @@ class SmallGraph:
         for number in order:
             vertex = self.vertices[number]
             own = next((dict(f.fields) for f in vertex.features if f.subsystem == CONTAINMENT), {})
-            nodes[vertex.id] = {"metadata": {"type": vertex.type, "size": vertex.size, "uniq_id": number, **own}}
+            unit = {"unit": "B"} if vertex.type in MEASURED else {}
+            metadata = {"type": vertex.type, "size": vertex.size, "uniq_id": number, **unit, **own}
+            nodes[vertex.id] = {"metadata": metadata}
             if vertex.parent is not None:
                 parent = self.vertices[vertex.parent].id
                 edges.append(_edge(parent, vertex.id, "contains", is_list=is_list))
@@ -211,7 +213,7 @@ def _random_needs(random: Random, depth: int, most: int, *, units_only: bool = F
     for _ in range(random.randint(1, most)):
         kind = "unit" if depth == 0 or units_only else random.choice(("unit", "vertex", "vertex", "slot"))
         if kind == "unit":
-            type_ = random.choice(("core", "core", "core", "gpu", "socket", "node", "memory"))
+            type_ = random.choice(("core", "core", "core", "gpu", "socket", "node", "memory", "storage"))
             yield Need(Unit(type_, _random_requires(random)), random.randint(1, 2) * unit_amount(type_))
             continue
         contents = tuple(_random_needs(random, depth - 1, 2))

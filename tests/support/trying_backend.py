@@ -39,9 +39,11 @@ class TryingBackend:
             return Fit.UNKNOWN
         return Fit.FITS if fits_by_trying(small_graph_of(self.graphs[digest]), request) else Fit.NEVER
 
-    def explain(self, request: ResourceRequest, digest: str) -> tuple[Shortage, ...]:
-        fits = self._fit(request, digest) is Fit.FITS
-        return () if fits else explain(self.graphs[digest], Matcher(request))
+    def explain(self, request: ResourceRequest, digests: Iterable[str]) -> dict[str, tuple[Shortage, ...]]:
+        return {
+            digest: () if fit is Fit.FITS else explain(self.graphs[digest], Matcher(request))
+            for digest, fit in self.match(request, digests).items()
+        }
 
     def free(self, digest: str, amounts: Mapping[str, Amounts], closed: Collection[str]) -> TryingFreeGraph:
         return TryingFreeGraph(tuple(_nodes(self.graphs[digest].with_free(amounts, closed).root)))

@@ -69,6 +69,7 @@ class Circumstances:
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     is_position_told: bool = True  #: whether who asks may know how much work of others the cluster has
     obstacle: Verdict | None = None  #: why its cluster would not take it now
+    waits_for: str = ""  #: why the agent of its cluster does not start what it has
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
     triggers: str = ""  #: when it is decided again, where no cluster would take it now
@@ -182,7 +183,8 @@ class Circumstances:
         if self.cluster is None or self.silence is not None:
             return f"QUEUED for {age}{self._of}: {self._reason}"
         if self.position is None:
-            return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and has not said that it runs."
+            held = self.waits_for or "has not said that it runs"
+            return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and {held}."
         if self.tokens is not None:
             line = f", {self.tokens.line}" if self.tokens.line else ""
             return f"QUEUED for {age} at {self.cluster}{line}{self._of}: {self.tokens.message}"
@@ -192,6 +194,10 @@ class Circumstances:
             return f"QUEUED for {age} at {self.cluster}{self._of}: {self.quota}"
         if self._waits_for_namespace:
             return f"QUEUED for {age} at {self.cluster}{self._of}: {self.reason_message}"
+        if self.waits_for and (self.obstacle is None or self.obstacle.filter == ROOM.name):
+            return (
+                f"QUEUED for {age}, {place} at {self.cluster}{self._of}: its agent takes nothing now: {self.waits_for}."
+            )
         is_what, _, why = self.obstacle.reason.partition(": ") if self.obstacle else ("", "", "")
         obstacle = f"{self.cluster} {is_what}{f' ({why})' if why else ''}; " if is_what else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
@@ -264,6 +270,7 @@ class Circumstances:
             step = f"The agent of {self.cluster} gets it when it has made the namespace."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             when = "both it and the quota have room" if self.quota else "it has room"
+            when = "that is over" if self.waits_for and not self.quota else when
             step = f"The agent of {self.cluster} takes it when {when}."
         else:  # it may not stay there, and the next round moves it
             step = "It is decided again any moment now."

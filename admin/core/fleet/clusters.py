@@ -35,6 +35,9 @@ REPORT = Section(
             max_entries=MOST_NODES,
             description="What is free of each node, by name; one that is left out is free as a whole.",
         ),
+        "waits_for": Text(
+            max_length=4000, description="Why its agent does not start what it has, and takes nothing more."
+        ),
     }
 )
 
@@ -53,7 +56,7 @@ def eta_of(report: Mapping[str, Any], free: Amounts | None) -> str | None:
 
 
 #: Fields that change with every job, and matter only to strategies that look at load.
-_LOAD_FIELDS = frozenset({"free", "eta", "nodes"})
+_LOAD_FIELDS = frozenset({"free", "eta", "nodes", "waits_for"})
 
 
 def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

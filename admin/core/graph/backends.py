@@ -45,8 +45,8 @@ class GraphBackend(Protocol):
     def match(self, request: ResourceRequest, digests: Iterable[str]) -> dict[str, Fit]:
         """Whether a request fits each machine, whatever is free of it."""
 
-    def explain(self, request: ResourceRequest, digest: str) -> tuple[Shortage, ...]:
-        """What a machine lacks for a request; empty where it fits."""
+    def explain(self, request: ResourceRequest, digests: Iterable[str]) -> dict[str, tuple[Shortage, ...]]:
+        """What each machine lacks for a request; empty where it fits."""
 
     def free(self, digest: str, amounts: Mapping[str, Amounts], closed: Collection[str]) -> FreeGraph:
         """What is free of a machine, by vertex; vertices and types that are not named are free, unless closed.

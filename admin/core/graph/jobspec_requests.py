@@ -18,7 +18,7 @@ from admin.core.jobs.jobspecs.documents import (
     without_unsupported,
 )
 from admin.core.jobs.jobspecs.groups import group_of, resource_of
-from admin.core.jobs.jobspecs.slots import GROUP_REMEDIES, INNER_LEVELS, OUTER_LEVELS
+from admin.core.jobs.jobspecs.slots import GROUP_REMEDIES, is_other
 from admin.core.problems import Path, Problem, add_problem, dotted, quoted, raise_problems, shorten, unknown_problem
 
 _SLOT = "slot"
@@ -67,7 +67,7 @@ def _is_layered(resource: Any) -> bool:
     if not isinstance(resource, Mapping):
         return False
     type_, inner = resource.get("type"), resource.get("with")
-    if type_ in (*OUTER_LEVELS, *INNER_LEVELS) or (type_ in _AMOUNTS and resource.get("requires")):
+    if is_other(type_) or (type_ in _AMOUNTS and resource.get("requires")):
         return True
     if not isinstance(inner, list):
         return False

@@ -10,7 +10,7 @@ from admin.core.graph.graphs import Amounts, ClusterGraph
 from admin.core.graph.job_requests import GRAPH_TYPES
 from admin.core.graph.request_texts import read_request
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.summaries import Summary, describe_shortages
+from admin.core.graph.summaries import Shortage, Summary, describe_shortages
 from admin.core.graph.units import MEASURED, NODE
 
 #: Requests whose answers are kept.
@@ -93,11 +93,16 @@ class Machines:
         return answers
 
     def _find_misfits(self, asks: str, machines: Iterable[Machine]) -> dict[str, str]:
-        digests = list(map(self._kept, machines))
-        return {
-            digest: "" if fit is Fit.FITS else self._missing(asks, digest)
-            for digest, fit in self._backend.match(read_request(asks), digests).items()
-        }
+        digests, request = dict.fromkeys(map(self._kept, machines)), read_request(asks)
+        fits = self._backend.match(request, digests)
+        misfits = dict.fromkeys(digests, "")
+        texts: dict[tuple[Shortage, ...], str] = {}  # many machines lack the same
+        without_place = [digest for digest, fit in fits.items() if fit is not Fit.FITS]
+        for digest, shortages in self._backend.explain(request, without_place).items() if without_place else ():
+            if shortages not in texts:
+                texts[shortages] = describe_shortages(shortages[:_MOST_NAMED])
+            misfits[digest] = texts[shortages]
+        return misfits
 
     def free(self, machine: Machine, amounts: Mapping[str, Amounts], closed: Collection[str]) -> FreeGraph:
         """What is free of a machine, by vertex; vertices and types that are not named are free, unless closed."""
@@ -109,7 +114,3 @@ class Machines:
             self._machines[machine.digest] = machine
             self._backend.put(machine.digest, machine.graph)
         return machine.digest
-
-    def _missing(self, asks: str, digest: str) -> str:
-        shortages = self._backend.explain(read_request(asks), digest)
-        return describe_shortages(shortages[:_MOST_NAMED])

@@ -13,6 +13,7 @@ from admin.core.graph.graphs import Amounts, ClusterGraph
 from admin.core.graph.matching import Matcher
 from admin.core.graph.packing import pack
 from admin.core.graph.requests import ResourceRequest
+from admin.core.graph.shapes import Shape
 from admin.core.graph.shortages import explain
 from admin.core.graph.summaries import Prune, Shortage, Summary, summarize
 
@@ -43,28 +44,43 @@ class MemoryBackend:
     def match(self, request: ResourceRequest, digests: Iterable[str]) -> dict[str, Fit]:
         never, matcher = Prune.of(request).never, Matcher(request, self.most_steps)
         kept, fits = self._kept, {}
+        by_shape: dict[Shape, Fit] = {}
         for digest in digests:
             entry = kept.get(digest)
             if entry is None:
                 fits[digest] = Fit.UNKNOWN
-            elif never(entry.summary) is not None:
-                fits[digest] = Fit.NEVER
-            else:
-                fits[digest] = _fit(matcher, entry.graph)
+                continue
+            fit = by_shape.get(entry.graph.scope)
+            if fit is None:
+                fit = Fit.NEVER if never(entry.summary) is not None else _fit(matcher, entry.graph)
+                by_shape[entry.graph.scope] = fit
+            fits[digest] = fit
         return fits
 
-    def explain(self, request: ResourceRequest, digest: str) -> tuple[Shortage, ...]:
-        graph, matcher = self._kept[digest].graph, Matcher(request, self.most_steps)
-        fit = _fit(matcher, graph)
-        if fit is Fit.FITS:
-            return ()
-        if fit is Fit.UNDECIDED:
-            detail = "resources: whether they fit takes too long to tell; ask for fewer different ones"
-            return (Shortage("resources", 1, 0, None, False, detail),)
-        return explain(graph, matcher)
+    def explain(self, request: ResourceRequest, digests: Iterable[str]) -> dict[str, tuple[Shortage, ...]]:
+        prune, matcher = Prune.of(request), Matcher(request, self.most_steps)
+        by_shape: dict[Shape, tuple[Shortage, ...]] = {}
+        explained = {}
+        for digest in digests:
+            graph, summary = self._kept[digest]
+            if graph.scope not in by_shape:
+                by_shape[graph.scope] = _lacks(graph, list(prune.shortages(summary)), matcher)
+            explained[digest] = by_shape[graph.scope]
+        return explained
 
     def free(self, digest: str, amounts: Mapping[str, Amounts], closed: Collection[str]) -> MemoryFreeGraph:
         return MemoryFreeGraph(self._kept[digest].graph.with_free(amounts, closed))
+
+
+def _lacks(graph: ClusterGraph, pruned: list[Shortage], matcher: Matcher) -> tuple[Shortage, ...]:
+    """What a machine lacks: what its sums lack already, else what a search finds."""
+    fit = Fit.NEVER if pruned else _fit(matcher, graph)
+    if fit is Fit.FITS:
+        return ()
+    if fit is Fit.UNDECIDED:
+        detail = "resources: whether they fit takes too long to tell; ask for fewer different ones"
+        return (Shortage("resources", 1, 0, None, False, detail),)
+    return explain(graph, matcher, pruned)
 
 
 def _fit(matcher: Matcher, graph: ClusterGraph) -> Fit:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from admin.core.graph.requirements import Requirement
-from admin.core.graph.units import MEASURED
+from admin.core.graph.units import MEASURED, USUAL_TYPES
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,12 @@ def types_in(needs: Iterable[Need]) -> Iterator[str]:
             yield resource.type
         if not isinstance(resource, Unit):
             yield from types_in(resource.contents)
+
+
+def special_types(request: ResourceRequest) -> tuple[str, ...]:
+    """The types that a request names and that only the graph of a cluster tells of, in their order."""
+    contents = () if request.spread is None else request.spread.contents
+    return tuple(dict.fromkeys(type_ for type_ in types_in((*request.needs, *contents)) if type_ not in USUAL_TYPES))
 
 
 def has_requirements(request: ResourceRequest) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 from admin.core.graph.frontiers import TooComplex
 from admin.core.graph.graphs import ClusterGraph
@@ -12,24 +13,42 @@ from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import Requirement
 from admin.core.graph.shapes import Shape
 from admin.core.graph.summaries import Prune, Shortage, summarize
-from admin.core.graph.units import NODE, plural, show_amount
-from admin.core.problems import list_first, shorten
+from admin.core.graph.units import COUNTED, NODE, plural, show_amount
+from admin.core.problems import closest, did_you_mean, list_first, shorten
 
 #: Values that a message lists of a field that has none of the required ones.
 _MOST_VALUES = 5
 
 
-def explain(graph: ClusterGraph, matcher: Matcher) -> tuple[Shortage, ...]:
-    """What is missing for a request that does not fit, the plainest reasons first; never empty."""
-    shortages = list(Prune.of(matcher.request).shortages(summarize(graph)))
+def explain(graph: ClusterGraph, matcher: Matcher, pruned: Sequence[Shortage] | None = None) -> tuple[Shortage, ...]:
+    """What is missing for a request that does not fit, the plainest reasons first; never empty.
+
+    `pruned` is what its sums lack; None where that is not known yet.
+    """
+    if pruned is None:
+        pruned = list(Prune.of(matcher.request).shortages(summarize(graph)))
+    shortages = list(pruned)
     if not shortages:
         with suppress(TooComplex):
             shortages = list(_Search(graph, matcher).shortages())
     # That one node has too little of something says more than that the cluster has.
     first = {shortage.type: shortage for shortage in reversed(shortages)}
-    return tuple(shortage for shortage in shortages if shortage.detail or first[shortage.type] is shortage) or (
-        _together(graph),
-    )
+    plainest = [shortage for shortage in shortages if shortage.detail or first[shortage.type] is shortage]
+    types = frozenset((graph.root.type, *graph.root.holds))
+    return tuple(_with_hint(shortage, types) for shortage in plainest) or (_together(graph),)
+
+
+def _with_hint(shortage: Shortage, types: frozenset[str]) -> Shortage:
+    """A shortage of a type that the graph has not, with those that may be meant."""
+    if shortage.detail or shortage.available or shortage.type in types or shortage.type in COUNTED:
+        return shortage
+    hint = _meant(shortage.type, types)
+    return shortage._replace(detail=f"{shortage} ({hint})") if hint else shortage
+
+
+@lru_cache(maxsize=1024)
+def _meant(type_: str, types: frozenset[str]) -> str:
+    return did_you_mean(closest(type_, sorted(types))).strip().replace("Did", "did", 1)
 
 
 def _together(graph: ClusterGraph) -> Shortage:

@@ -95,6 +95,9 @@ def weigh(
         return Weighed(_without_yes(route, weighed, bids), starts)
     first = min((score for score in able.values() if score is not None), default=None)
     best = [evaluation.candidates[position] for position, score in able.items() if score == first]
+    if asking.choose_by == CHEAPEST:  # of those that cost the same, the one that starts it first
+        soonest = min(starts.get(candidate.cluster.name, math.inf) for candidate in best)
+        best = [candidate for candidate in best if starts.get(candidate.cluster.name, math.inf) == soonest]
     return Weighed(replace(weighed, best=best, code=ASSIGNED, message=""), starts)
 
 

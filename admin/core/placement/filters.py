@@ -14,6 +14,7 @@ from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.graph.request_texts import read_request
+from admin.core.graph.requests import special_types
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.placement.switch_notes import bracketed
 from admin.core.resources import Amounts, format_amount, shortages
@@ -166,11 +167,13 @@ def _unchecked(candidates: Sequence[Candidate], asks: str) -> dict[int, str]:
 
     What an agent that has not been seen yet will describe is not known, as its capacity is not.
     """
-    requires = read_request(asks).requires
-    if not requires:
+    request = read_request(asks)
+    requires = [f"`requires` ({requirement})" for requirement in request.requires[:1]]
+    unchecked = requires or [f"`{type_}`" for type_ in special_types(request)[:1]]
+    if not unchecked:
         return {}
     remedy = "describe it with rainbowctl update cluster-description, or its agent does"
-    reason = f"has no description by which `requires` ({requires[0]}) could be checked: {remedy}"
+    reason = f"has no description by which {unchecked[0]} could be checked: {remedy}"
     return {
         candidate.position: reason
         for candidate in candidates

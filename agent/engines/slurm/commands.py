@@ -84,16 +84,28 @@ class SlurmCommands:
                     "add their directory to its PATH"
                 )
 
-    def run(self, program: str, *arguments: str, script: str = "", holding: int | None = None) -> tuple[str, str]:
-        """The output of a command on both streams; Refusal if it failed, EngineUnavailable if Slurm did not answer."""
+    def run(
+        self,
+        program: str,
+        *arguments: str,
+        script: str = "",
+        holding: int | None = None,
+        answer_seconds: float | None = None,
+    ) -> tuple[str, str]:
+        """The output of a command on both streams; Refusal if it failed, EngineUnavailable if Slurm did not answer.
+
+        `answer_seconds` is how long its answer is worth something, where that may be less than Slurm is waited for.
+        """
         if self._clock.steady() < self._unavailable_until:
             raise EngineUnavailable("Slurm's controller did not answer a moment ago")
         # Commands that change something get more time: Slurm may carry out a submission that was interrupted.
-        seconds = self.timeout_seconds * (3 if program in ("sbatch", "scancel") else 1)
+        is_change = program == "scancel" or (program == "sbatch" and "--test-only" not in arguments)
+        longest = self.timeout_seconds * (3 if is_change else 1)
+        seconds = longest if answer_seconds is None else min(longest, answer_seconds)
         try:
             done = subprocess.run(
                 [program, *arguments],
-                env=self._environment(plain=program == "sbatch" and "--test-only" not in arguments),
+                env=self._environment(plain=program == "sbatch" and is_change),
                 input=script,
                 capture_output=True,
                 text=True,
@@ -102,7 +114,8 @@ class SlurmCommands:
                 pass_fds=() if holding is None else (holding,),
             )
         except subprocess.TimeoutExpired:
-            raise self._unavailable(f"{program} got no answer from Slurm's controller in {seconds:g} s") from None
+            reason = f"{program} got no answer from Slurm's controller in {seconds:g} s"
+            raise (self._unavailable(reason) if seconds == longest else EngineUnavailable(reason)) from None
         except OSError as error:
             raise self._unavailable(f"{program} cannot be started: {error.strerror}") from error
         if done.returncode == 0:

@@ -271,7 +271,9 @@ class SlurmEngine(BatchEngine):
     def _test(self, task: Task) -> float | None:
         """Seconds until Slurm would start the task; None if it cannot tell, Refusal if it does not take the job."""
         _, errors = self.commands.run(
-            "sbatch", "--test-only", *self._arguments(task, self.directory), script="#!/bin/sh\n"
+            *("sbatch", "--test-only", *self._arguments(task, self.directory)),
+            script="#!/bin/sh\n",
+            answer_seconds=task.answer_seconds,
         )
         match = re.search(r"to start at (\S+)", errors)
         if match is None:

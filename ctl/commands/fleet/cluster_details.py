@@ -118,6 +118,7 @@ def _lines(
         yield "waits", f"{cluster.get('waiting')}{_unplaced(unplaced)}"
     else:
         yield "runs", "nothing, and nothing waits"
+    yield "held back", f"{cluster['waits_for']}: its agent takes nothing more" if cluster.get("waits_for") else ""
     yield "waited", _recent_wait(cluster.get("recent_wait"))
     yield "bids", _bids(cluster.get("bids"))
     yield "reported", when(cluster.get("reported_at"))
@@ -129,6 +130,7 @@ def _lines(
     yield "namespaces", "made by its agent (clusterResources)" if cluster.get("cluster_resources") else ""
     yield "endpoint", str(cluster.get("endpoint") or "")
     yield "description", str(cluster.get("description") or "")
+    yield "graph", _described(printer, cluster.get("described"))
     version = f", version {cluster['version']}" if cluster.get("version") else ""
     source = "nothing: only a pool or label names it" if cluster.get("source") == "expected" else cluster.get("source")
     yield "defined by", defined_by or f"{source}{version}"
@@ -156,6 +158,16 @@ def _recent_wait(wait: Document | None) -> str:
     return (
         f"{format_duration(seconds)} on average: {number} that started here first, of the newest {examined} placed here"
     )
+
+
+def _described(printer: Printer, described: Document | None) -> str:
+    """By whom it was described last, and what differs from before; an older admin does not say."""
+    if not described:
+        return ""
+    by = "its agent" if described.get("by_agent") else described["author"]
+    differs = ", ".join(described["differences"])
+    where = "" if described.get("removed") else "; `--graph` draws it"
+    return f"revision {described['revision']} by {by}, {printer.when(described['at'])}: {differs or 'as before'}{where}"
 
 
 def _bids(record: Document | None) -> str:

@@ -25,6 +25,7 @@ _STATE_HELP = """Report the state of a cluster in place of its agent; for tests,
 
 The file is YAML or JSON with any of capacity, free (both of cpu, memory, gpu, ephemeral_storage, nodes, executions),
 eta (30s), plugins, engine, engine_version and properties. It replaces the state that was reported before.
+A flat file is taken too: nodes_free is nodes of what is free, and any other plain value a property of that name.
 """
 
 #: Characters of an agent's id that a table shows; `-o json` has all of them.
@@ -320,10 +321,11 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
 )
 def update_cluster_state(session: Session, name: str, file: str) -> None:
     from ctl.client.scopes import Scope
-    from ctl.files.attributes import AttributeFile, read_document
+    from ctl.files.attributes import AttributeFile
+    from ctl.files.cluster_states import read_state
 
     schema = SCHEMAS["cluster_state"]
-    source, state, positions = read_document(file, schema)
+    source, state, positions = read_state(file, schema)
     if not state:
         names = ", ".join(schema["properties"])
         raise InvalidInput(f"{source.name} sets nothing: give at least one of {names}.")

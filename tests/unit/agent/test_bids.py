@@ -67,6 +67,36 @@ def test_nothing_starts_before_the_agent_has_a_slot(bid: Bid, answer: Document) 
     assert asked.bids.answers == [{"question": 7, "uid": "u7", **answer}]
 
 
+@pytest.mark.parametrize(
+    ("held", "asks", "start"),
+    [
+        ([], False, 30.0),
+        ([(True, 100.0)], False, 130.0),
+        ([(True, 100.0), (True, 50.0), (False, 70.0)], False, 180.0),
+        ([(True, 100.0), (False, 70.0), (False, 20.0)], True, 200.0),
+        ([(True, None)], False, None),
+        ([(True, 100.0), (False, None)], False, 130.0),
+        ([(True, 100.0), (False, None)], True, None),
+    ],
+)
+def test_what_waits_at_the_agent_runs_before_what_is_asked_about(
+    held: list[tuple[bool, float | None]], asks: bool, start: float | None
+) -> None:
+    asked = Asked(FakeEngine(next_bid=Bid.yes(30.0)))
+    held_back = [
+        Task(
+            key=f"t{number}", job={"resources": {"exclusive": alone}}, directory=Path("/jobs"), time_limit_seconds=limit
+        )
+        for number, (alone, limit) in enumerate(held)
+    ]
+    job = {"command": ["true"], "resources": {"exclusive": asks}}
+    asked.bids.take({"bid_requests": [{**question(1), "job": job}]})
+    asked.bids.step("", {}, 0.0, held_back)
+    [answer] = asked.bids.answers
+    assert answer.get("start_seconds") == start
+    assert answer["answer"] == ("yes" if start is not None else "not-now")
+
+
 def test_answers_are_sent_until_they_have_arrived_and_no_longer_than_they_are_waited_for() -> None:
     asked = Asked(FakeEngine())
     sent = asked.ask(question(1), question(2, seconds=30))

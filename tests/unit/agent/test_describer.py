@@ -13,6 +13,7 @@ from admin.core.graph.matching import Matcher
 from admin.core.graph.summaries import summarize
 from agent.describer import Describer
 from agent.engines.base import EngineUnavailable
+from agent.engines.graphs import GraphBuilder
 from agent.engines.safe import SafeEngine
 from agent.engines.slurm.descriptions import describe
 from agent.testing import FakeClock, FakeEngine
@@ -104,6 +105,32 @@ def test_a_description_is_sent_at_first_and_when_it_changes() -> None:
     clock.advance(61)
     sender.step()
     assert len(admin.sent) == 2
+
+
+def test_a_description_that_is_the_same_is_compared_outside_the_loop() -> None:
+    engine, admin, clock = DescribedEngine(), Admin(), FakeClock()
+    engine.description = {"graph": 1}
+    calls: list[Any] = []
+    sender = Describer("red", SafeEngine(engine), admin, clock=clock, run=calls.append)  # type: ignore[arg-type]
+    for number in range(3):
+        sender.step()
+        assert (len(calls), sender.is_busy, len(admin.sent)) == (number + 1, True, min(number, 1))
+        sender.step()  # while that goes on
+        calls[-1]()
+        assert not sender.is_busy
+        clock.advance(61)
+    assert len(admin.sent) == 1
+
+
+def test_pools_of_one_vertex_have_ids_of_their_own() -> None:
+    graph = GraphBuilder("red")
+    node = graph.add_node("n1", {})
+    for model in ("a100", "v100", "t4"):
+        graph.add_pool(node, "gpu", 1, model=model)
+    graph.add_pool(node, "gpus", 1, model="none")
+    graph.add_pool(node, "gpu", 0, model="k80")
+    nodes = graph.document()["graph"]["nodes"]
+    assert [id_.partition("/")[2] for id_ in nodes][2:] == ["gpu", "gpu1", "gpu2", "gpus"]
 
 
 @pytest.mark.parametrize(

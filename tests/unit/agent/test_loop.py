@@ -208,6 +208,30 @@ def test_an_older_admin_is_not_told_what_it_does_not_know(bench: Bench) -> None:
     assert seen[:6] == [{"instance", "host", "seen"}, set(), set(), set(), *[{"instance", "host", "seen", "uid"}] * 2]
 
 
+def test_why_work_waits_is_reported_and_an_older_admin_is_not_told(bench: Bench) -> None:
+    names = {"project": "p", "domain": "d"}
+    first, second = ({**LEASE, "id": {**names, "name": name}} for name in ("first", "second"))
+    bench.engine.waits = {key_of(second): "the machine is in use"}
+    reports: list[Any] = []
+
+    def respond(body: dict[str, Any]) -> Any:
+        if "report" in body:
+            reports.append(body["report"].get("waits_for"))
+            if reports[-1]:
+                return 400, {
+                    **error("invalid_request"),
+                    "details": [{"field": "report.waits_for", "reason": "unknown"}],
+                }
+        return answer(confirmed=body["holding"], leases=[] if body["holding"] else [first, second])
+
+    bench.script.answers = [respond]
+    begin = bench.clock.steady()
+    run_until(bench, lambda: bench.clock.steady() > begin + 60)
+    assert reports.count("the machine is in use") == 1
+    assert len(reports) > reports.index("the machine is in use") + 1
+    assert bench.agent.problem == ""
+
+
 def test_a_refused_agent_waits_until_the_cluster_is_free(bench: Bench) -> None:
     refusal = (409, error("agent_present", "Another agent of it runs on red: stop it."))
     bench.script.answers = [*[refusal] * 5, answer()]
@@ -490,7 +514,9 @@ def build_reporter(bench: Bench, engine: FakeEngine, tmp_path: Path) -> Reporter
 
 
 def work_of(*intents: Intent) -> Any:
-    return SimpleNamespace(intents=Intents({str(number): intent for number, intent in enumerate(intents)}), problem="")
+    return SimpleNamespace(
+        intents=Intents({str(number): intent for number, intent in enumerate(intents)}), problem="", waits_for=""
+    )
 
 
 def running_intent(**resources: Any) -> Intent:

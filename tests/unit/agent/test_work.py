@@ -226,10 +226,11 @@ def test_what_cannot_start_beside_others_waits_and_what_was_leased_after_it_too(
     work.step()
     assert [task.key for task in engine.submitted] == keys[:1]
     assert (work.waits_for, work.is_startable) == ("the machine is in use", False)
+    assert [task.key for task in work.held_back] == keys[1:]
     work.cancel([{**references[1], "reason": "enough"}])
     work.step()
     assert [task.key for task in engine.submitted] == [keys[0], keys[2]]
-    assert work.waits_for == ""
+    assert (work.waits_for, work.held_back) == ("", [])
 
 
 def test_a_cancel_before_the_start(work: Work, engine: FakeEngine) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from admin.core.graph.requirements import read_requirement
-from admin.core.graph.units import BYTE_UNITS, meant_type
+from admin.core.graph.units import BYTE_UNITS, TYPE, meant_type
 from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
@@ -23,8 +23,8 @@ from admin.core.quantities import parse_quantity
 #: The types of resource that a slot holds, and a job's names for them.
 _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemeral_storage"}
 _TYPES = ("node", "slot", *_AMOUNTS)
-#: Levels around nodes and inside them: engines choose nodes alone, the cluster's graph is asked for the rest.
-OUTER_LEVELS, INNER_LEVELS = ("cluster", "rack"), ("socket",)
+#: Levels around nodes, which hold something wherever they are named.
+_OUTER_LEVELS = ("cluster", "rack")
 #: What to do with fields of a group that stand on a resource inside it.
 GROUP_REMEDIES = dict.fromkeys(("attributes", "schedule"), "it belongs to a group as a whole")
 _MEASURED = ("memory", "ephemeral_storage")
@@ -48,7 +48,8 @@ class Slots(ABC):
     exclusive: bool = False  #: whether the nodes are for this job alone
     count: int = 1  #: over all nodes
     amounts: dict[str, _Amount] = field(default_factory=dict)  #: in each slot, by the job's name of the resource
-    inner_levels: ClassVar[tuple[str, ...]] = ()  #: that may hold the amounts of a slot
+    #: Whether types that engines do not know may be asked for, of the cluster's graph alone.
+    takes_others: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, resource: Any, path: Path) -> None:
@@ -112,9 +113,12 @@ class Slots(ABC):
         for index, resource in enumerate(resources):
             where = (*path, "with", str(index))
             fields = self._read_fields(resource, where)
-            if fields.get("type") in self.inner_levels:
-                number = self._read_number(fields, where)
-                self._read_amounts(self._read_with(fields, where), where, times * number)
+            if self.takes_others and is_other(fields.get("type")):
+                if fields.get("with"):
+                    number = self._read_number(fields, where)
+                    self._read_amounts(self._read_with(fields, where), where, times * number)
+                else:
+                    self._read_other(fields, where)
                 continue
             self._read_amount(fields, where, times * self._read_replicas(fields, where))
 
@@ -131,6 +135,11 @@ class Slots(ABC):
         if resource in self.amounts:
             add_problem(self.problems, path, f"'{type_}' is listed twice: add up the counts.")
         self.amounts[resource] = _Amount(number * times, self._read_suffix(fields, resource, (*path, "unit")), path)
+
+    def _read_other(self, fields: Mapping[str, Any], path: Path) -> int:
+        """Read an amount of a type that engines do not know; returns its replicas."""
+        read_count(fields.get("count", 1), (*path, "count"), self.problems)
+        return self._read_replicas(fields, path)
 
     def _read_suffix(self, fields: Mapping[str, Any], resource: str, path: Path) -> str:
         unit = fields.get("unit")
@@ -192,11 +201,11 @@ class GroupSlots(Slots):
     """Slots of a next-generation group: nodes with or without slots, slots, or bare cores."""
 
     requires: list[dict[str, Any]] = field(default_factory=list)
-    inner_levels: ClassVar[tuple[str, ...]] = INNER_LEVELS
+    takes_others: ClassVar[bool] = True
 
     def read(self, resource: Any, path: Path) -> None:
         fields, around = self._read_fields(resource, path), 1
-        while fields.get("type") in OUTER_LEVELS:
+        while is_other(fields.get("type")) and (fields.get("with") or fields["type"] in _OUTER_LEVELS):
             around *= self._read_number(fields, path)
             inner = self._read_with(fields, path)
             if len(inner) != 1:
@@ -210,8 +219,11 @@ class GroupSlots(Slots):
             self.count = around * self._read_replicas(fields, path)
             self._read_amount(fields, path)
             return
+        if is_other(type_):
+            self.count = around * self._read_other(fields, path)
+            return
         if type_ not in ("node", "slot"):
-            self._wrong_type(fields, path, (*OUTER_LEVELS, *_TYPES))
+            self._wrong_type(fields, path, (*_OUTER_LEVELS, *_TYPES))
             return
         self.count = around * self._read_number(fields, path)
         inner = self._read_with(fields, path)
@@ -252,6 +264,15 @@ class GroupSlots(Slots):
         for index, entry in enumerate(requires):
             if read_requirement(entry, (*path, str(index)), self.problems) is not None and entry not in self.requires:
                 self.requires.append(dict(entry))
+
+
+def is_other(type_: object) -> bool:
+    """Whether a type is one that only the graph of a cluster may have: a level around or inside nodes, or an amount.
+
+    Other names of those that jobs know, such as `cpu`, are none.
+    """
+    is_type = isinstance(type_, str) and TYPE.fullmatch(type_) is not None
+    return is_type and type_ not in _TYPES and meant_type(str(type_)) is None
 
 
 def _is_slot(resource: Any) -> bool:

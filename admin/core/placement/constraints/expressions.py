@@ -209,15 +209,23 @@ def read_expression(text: str) -> Expression:
 
 
 def divides_by_zero(expression: Expression) -> bool:
-    """Whether an expression divides by the number 0, whatever its names stand for."""
+    """Whether an expression divides by what is 0 whatever its names stand for."""
     divisions = (ast.Div, ast.FloorDiv, ast.Mod)
     return any(
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, divisions)
-        and isinstance(node.right, ast.Constant)
-        and node.right.value == 0
+        isinstance(node, ast.BinOp) and isinstance(node.op, divisions) and _is_zero(node.right)
         for node in ast.walk(expression.tree)
     )
+
+
+def _is_zero(tree: ast.expr) -> bool:
+    """Whether a part of an expression is 0 by itself; one that names something may be anything."""
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if not named <= FUNCTIONS.keys():
+        return False
+    try:
+        return Evaluator().value(Expression(ast.unparse(tree), tree, ()), {}) == 0
+    except ExpressionError:
+        return False
 
 
 def _other_languages(text: str) -> str:

@@ -61,6 +61,14 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             replace(WAITS, position=None),
             "QUEUED for 12 min: the agent of birch has it, and has not said that it runs.",
         ),
+        (
+            replace(WAITS, position=None, waits_for="an exclusive job waits"),
+            "QUEUED for 12 min: the agent of birch has it, and an exclusive job waits.",
+        ),
+        (
+            replace(WAITS, waits_for="an exclusive job waits"),
+            "QUEUED for 12 min, third in line at birch: its agent takes nothing now: an exclusive job waits.",
+        ),
         (NO_CLUSTER, "QUEUED for 12 min: None is able."),
         (replace(WAITS, silence="It is silent."), "QUEUED for 12 min: It is silent."),
         (
@@ -171,6 +179,7 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
             None,
         ),
         (replace(WAITS, obstacle=FULL), "The agent of birch takes it when it has room.", None),
+        (replace(WAITS, waits_for="an exclusive job waits"), "The agent of birch takes it when that is over.", None),
         (
             replace(WAITS, obstacle=Verdict("cordoned", False, "is cordoned")),
             "It is decided again any moment now.",

@@ -51,10 +51,12 @@ def test_the_machine_counts_whatever_is_free(backend: GraphBackend) -> None:
         "large": Fit.FITS,
         "other": Fit.UNKNOWN,
     }
-    assert [str(shortage) for shortage in backend.explain(job(13), "large")] == [
-        "cores: needs 13 on one node, largest node has 12"
-    ]
-    assert backend.explain(job(5), "large") == ()
+    explained = backend.explain(job(13), ("small", "large"))
+    assert {name: list(map(str, shortages)) for name, shortages in explained.items()} == {
+        "small": ["cores: needs 13 on one node, largest node has 4"],
+        "large": ["cores: needs 13 on one node, largest node has 12"],
+    }
+    assert backend.explain(job(5), ("large",)) == {"large": ()}
 
 
 def test_a_backend_gives_the_summary_of_a_graph(backend: GraphBackend) -> None:
@@ -149,7 +151,7 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     shapes = Shapes()
     backend.put("east", read_description(cluster_document(40, 8), shapes=shapes))
     assert backend.match(many_kinds(), ["east"]) == {"east": Fit.UNDECIDED}
-    [shortage] = backend.explain(many_kinds(), "east")
+    [shortage] = backend.explain(many_kinds(), ["east"])["east"]
     assert "takes too long to tell" in str(shortage)
     matcher = Matcher(many_kinds(), 1000)
     graph = read_description(cluster_document(40, 8))

@@ -107,6 +107,14 @@ def test_without_a_cost_in_the_bid_that_of_the_definition_counts_and_unknown_one
     assert chosen(weighed(bid("a", cost=1.0), bid("b"), bid("c"), clusters=clusters, asking=asking)) == "a"
 
 
+def test_of_clusters_that_cost_the_same_the_one_that_starts_it_first_is_the_cheapest() -> None:
+    asking = Asking(choose_by="cheapest")
+    bids = (bid("a", start=600, cost=1.0), bid("b", start=5, cost=1.0), bid("c", start=0, cost=2.0))
+    assert {chosen(weighed(*bids, asking=asking), f"p/d/{number}") for number in range(50)} == {"b"}
+    unknown = (bid("old", "reported", cost=1.0), bid("b", start=5, cost=1.0))
+    assert chosen(weighed(*unknown, asking=asking)) == "b"
+
+
 def test_an_agent_that_cannot_bid_is_scored_by_what_it_reports() -> None:
     old = bid("old", "reported")
     assert chosen(weighed(old, bid("new", start=60), states={"old": reports(eta="20s")})) == "old"
