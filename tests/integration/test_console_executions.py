@@ -366,7 +366,7 @@ def test_another_like_it_keeps_what_the_form_has_no_fields_for(agent: PlayedAgen
 def filled(page: str) -> dict[str, str]:
     """The fields of the form on a page, as a browser would send them."""
     form = page.partition('id="create"')[2].partition("</form>")[0]
-    inputs = re.findall(r'<input [^>]*name="([^"]+)" value="([^"]*)"', form)
+    inputs = re.findall(r'<input [^>]*name="([^"]+)"[^>]* value="([^"]*)"', form)
     areas = re.findall(r'<textarea [^>]*name="([^"]+)"[^>]*>\n?([^<]*)</textarea>', form)
     chosen = re.findall(
         r'<select [^>]*name="([^"]+)"[^>]*>(?:(?!</select>).)*?value="([^"]+)" selected', form, re.DOTALL
