@@ -91,7 +91,7 @@ def _description(name: str, search: str) -> dict[str, Any] | None:
         return {**answer, "matching": None, "drawing": None}
     matching = search_tree(answer["tree"], search)
     wanted = search.strip().lower()
-    drawing = None
+    drawing: dict[str, Any] | None = None
     for tree in (answer["tree"], matching.tree):  # all of it, or what the search leaves where that is too much
         drawing = drawing or (tree and draw_tree(tree, lambda branch: bool(wanted) and has_text(branch, wanted)))
     return {**answer, "matching": matching, "drawing": drawing}
