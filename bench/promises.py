@@ -197,7 +197,7 @@ def _commands(figures: Figures) -> Iterator[Promise]:
 
 def _console(figures: Figures) -> Iterator[Promise]:
     for database, name in _DATABASES.items():
-        for title in console.pages():
+        for title in console.titles():
             taken = figures.value(console.NAME, console.time_of(title), database)
             yield _at_most(console.PROMISED_MS, taken, "ms", f"console, {title}, {name}")
             size = figures.value(console.NAME, console.size_of(title), database)

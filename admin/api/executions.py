@@ -152,7 +152,7 @@ def get_execution_logs(query: Fields, **key: str) -> LogsAnswer:
     """What an execution printed, from an offset on; perhaps waiting for more."""
     since = time_of(query["since"], context().clock(), "since") if "since" in query else None
     request = LogRequest(**{**query, "since": since})
-    return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), request))
+    return LogsAnswer.from_text(read_log(context(), execution_id(**key), request))
 
 
 @operations.add("GET", f"{_PATH}/outputs", permission="logs.read", errors=(404,), for_agents=True)
@@ -242,8 +242,9 @@ def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
         actor(body),
         scope=scope_of(body["selector"]),
         dry_run=query["dry_run"],
+        limit=body.get("limit"),
     )
-    silent = terminations.find_silent(context(), ended[:MOST_SHOWN])
+    silent = terminations.find_silent(context(), ended.executions[:MOST_SHOWN])
     return ManyEndedAnswer.from_ended(ended, silent, dry_run=query["dry_run"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.commands import selector_options
+from admin.console.commands import create_options, selector_options
 from admin.console.executions import SELECTORS, selector_of
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
@@ -28,6 +28,8 @@ _CHANGES = (
     Field("strategy", "Strategy", "choice", words=tuple(STRATEGIES)),
     Field("overwrite_cache", "Overwrite cached results", "boolean"),
 )
+#: Executions that one form ends, each of which is a transaction of its own.
+_MOST_ENDED = 1000
 
 
 def _words(key: Mapping[str, str]) -> list[str]:
@@ -78,7 +80,7 @@ def preview_cancel_many() -> str:
         ],
         query=query,
         selector=selector,
-        preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector}),
+        preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector, "limit": _MOST_ENDED}),
     )
 
 
@@ -87,11 +89,13 @@ def cancel_many(form: Mapping[str, str]) -> Response:
     """End them, if they are as many as the confirmation says."""
     query = {name: form[name] for name in (*SELECTORS, "search") if form.get(name)}
     selector = selector_of(query)
-    matched = ask("terminate_executions", {"dry_run": True}, {"selector": selector})["matched"]
+    body = {"selector": selector, "limit": _MOST_ENDED}
+    matched = ask("terminate_executions", {"dry_run": True}, body)["matched"]
     confirmed_name(form, f"{matched} executions")
     cause = form.get("why", "").strip()  # `cause` is a filter
-    ended = ask("terminate_executions", {}, {"selector": selector, **({"cause": cause} if cause else {})})
-    return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.")
+    ended = ask("terminate_executions", {}, {**body, **({"cause": cause} if cause else {})})
+    others = " Others fit these filters too: cancel again." if ended.get("more") else ""
+    return go_to(page("executions", **query), f"{ended['terminated']} of {ended['matched']} are being ended.{others}")
 
 
 def _selector(key: Mapping[str, str]) -> dict[str, str]:
@@ -174,7 +178,7 @@ def _repeat_page(
     return render(
         "executions/repeat.html",
         title=f"{verb} {key['name']}",
-        commands=[["create", "execution", f"--{word}", *_words(key), "--dryRun"]],
+        commands=[_repeat_command(word, key, fields, execution, form or {})],
         key=key,
         word=word,
         verb=verb,
@@ -184,6 +188,16 @@ def _repeat_page(
         made=made,
         problems=problems or {},
     )
+
+
+def _repeat_command(
+    word: str, key: Mapping[str, str], fields: list[Field], execution: Mapping[str, Any], form: Mapping[str, str]
+) -> list[str]:
+    """The command that creates what a form says."""
+    before = _inputs(fields, execution)
+    values = read_form(fields, {name: text for name, text in form.items() if text != before.get(name)}).values
+    named = [str(values["name"])] if "name" in values else []
+    return ["create", "execution", *named, f"--{word}", *_words(key), *create_options(values), "--dryRun"]
 
 
 def _fields(execution: Mapping[str, Any]) -> list[Field]:

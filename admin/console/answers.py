@@ -42,9 +42,10 @@ def ask(
     operation: Operation = current_app.extensions[OPERATIONS][id]
     parts = dict(path or {})
     texts = {name: _text(value) for name, value in (query or {}).items() if value not in (None, "")}
-    _note(operation, parts, texts, body)
-    headers = {"HTTP_IF_NONE_MATCH": "*"} if is_new else {}
-    headers |= {} if version is None else {"HTTP_IF_MATCH": f'"{version}"'}
+    sent = {"If-None-Match": "*"} if is_new else {}
+    sent |= {} if version is None else {"If-Match": f'"{version}"'}
+    _note(operation, parts, texts, body, sent)
+    headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in sent.items()}
     headers |= {"HTTP_IDEMPOTENCY_KEY": idempotency_key} if idempotency_key else {}
     request.environ.update(headers)
     try:
@@ -84,12 +85,19 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _note(operation: Operation, path: Mapping[str, str], query: Mapping[str, str], body: Any) -> None:
+def _note(
+    operation: Operation, path: Mapping[str, str], query: Mapping[str, str], body: Any, headers: Mapping[str, str]
+) -> None:
     """Remember a request, which the page shows as one of REST."""
     url = PARAMETER.sub(lambda parameter: quote(path[parameter[2]], safe=""), operation.path)
     if query:
         url += f"?{urlencode(query)}"
-    line = {"method": operation.method, "url": url, "body": None if body is None else json.dumps(body, sort_keys=True)}
+    line = {
+        "method": operation.method,
+        "url": url,
+        "body": None if body is None else json.dumps(body, sort_keys=True),
+        "headers": dict(headers),
+    }
     asked = g.setdefault("asked", [])
     if line not in asked:
         asked.append(line)

@@ -6,6 +6,7 @@ from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.pages import Pages, render
+from admin.core.live_subjects import Topic
 
 pages = Pages("cluster-groups")
 
@@ -38,19 +39,19 @@ def _show(noun: str, name: str, query: dict[str, str], more: dict[str, Any]) -> 
     )
 
 
-@pages.add("GET", "/fleet/pools", permission="fleet.read")
+@pages.add("GET", "/fleet/pools", permission="fleet.read", live=(Topic.FLEET,))
 def list_pools() -> str:
     """The pools."""
     return _list("pool", asked_query("limit", "token"))
 
 
-@pages.add("GET", "/fleet/labels", permission="fleet.read")
+@pages.add("GET", "/fleet/labels", permission="fleet.read", live=(Topic.FLEET,))
 def list_labels() -> str:
     """The labels."""
     return _list("label", asked_query("limit", "token"))
 
 
-@pages.add("GET", "/fleet/pools/<name>", permission="fleet.read")
+@pages.add("GET", "/fleet/pools/<name>", permission="fleet.read", live=(Topic.FLEET, Topic.EXECUTIONS))
 def show_pool(name: str) -> str:
     """One pool, with what was placed by it."""
     query = asked_query("after", "before", "token")

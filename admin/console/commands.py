@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from admin.core.executions.selectors import MOST_FILTER_LENGTH, filter_parts, quoted_value
 from admin.core.names import camel
@@ -72,3 +74,82 @@ def _term(function: str, field: str, values: list[str]) -> str:
     if function in _LISTS:
         return f"{field} {_LISTS[function]} ({';'.join(written)})"
     return f"{field}{_SIGNS.get(function, '=')}{';'.join(written)}"
+
+
+def sort_options(query: Mapping[str, str]) -> list[str]:
+    """The order of a list as options of rainbowctl, which sorts newest first unless it is told otherwise."""
+    key = query.get("sort_by.key")
+    is_ascending = query.get("sort_by.direction") == "ASCENDING"
+    return [*(["--filter.sortBy", key] if key else []), *(["--filter.asc"] if is_ascending else [])]
+
+
+#: The filters of the history for which rainbowctl has a flag.
+_HISTORY_FLAGS = {
+    "project": "-p",
+    "domain": "-d",
+    "workflow": "-w",
+    "launch_plan": "--launchplan",
+    "after": "--since",
+    "before": "--until",
+    "actor": "--author",
+    "cluster": "--cluster",
+    "source": "--source",
+}
+
+
+def history_words(query: Mapping[str, str], noun: str | None) -> list[str]:
+    """The command for the history that a query of REST asks for; `noun` is that of its kind."""
+    flags = [word for name, flag in _HISTORY_FLAGS.items() if name in query for word in (flag, query[name])]
+    flags += [f"--{name}" for name in ("executions", "creations") if query.get(name) == "true"]
+    named = [query["name"]] if noun and "name" in query else []
+    return ["history", *([noun] if noun else []), *named, *flags]
+
+
+#: What a request for an execution may say, by its path in REST, as a flag of `rainbowctl create execution`.
+_CREATE_FLAGS = {
+    "cluster_assignment.cluster_pool_name": "--clusterPool",
+    "execution_cluster_label.value": "--executionClusterLabel",
+    "cluster": "--cluster",
+    "strategy": "--strategy",
+    "job.image": "--image",
+    "job.resources.requests.cpu": "--cpu",
+    "job.resources.requests.memory": "--memory",
+    "job.resources.requests.gpu": "--gpu",
+    "job.resources.nodes": "--nodes",
+    "job.resources.tasks": "--tasks",
+    "job.resources.duration": "--duration",
+    "retry.on_lost": "--onLost",
+}
+_CREATE_MAPS = {"job.environment": "--env", "labels.values": "--label", "token_pools": "--tokenPool"}
+
+
+def create_options(values: Mapping[str, Any]) -> list[str]:
+    """What a form for an execution says, by the paths of REST's spec, as options of `rainbowctl create execution`."""
+    options: list[str] = []
+    for path, value in values.items():
+        name = path.removeprefix("spec.")
+        if name in _CREATE_FLAGS:
+            options += [_CREATE_FLAGS[name], str(value)]
+        elif name in _CREATE_MAPS and isinstance(value, Mapping):
+            options += [word for key, text in value.items() for word in (_CREATE_MAPS[name], f"{key}={text}")]
+        elif name == "retry.attempts" and isinstance(value, int) and value > 0:
+            options += ["--retries", str(value - 1)]
+        elif name == "overwrite_cache" and value is True:
+            options.append("--overwriteCache")
+        elif name.startswith("inputs."):
+            options += ["--input", f"{name.removeprefix('inputs.')}={json.dumps(value, ensure_ascii=False)}"]
+    return options
+
+
+def update_options(change: Mapping[str, Any]) -> list[str]:
+    """A change of a row as options of `rainbowctl update`; of a whole row, whose file is to be written first."""
+    if "payload" in change:
+        return ["--attrFile", "FILE"]
+    options = [word for path, value in change["set"].items() for word in ("--set", f"{path}={_leaf_text(value)}")]
+    for name in ("unset", "inherit"):
+        options += [word for path in change[name] for word in (f"--{name}", path)]
+    return options
+
+
+def _leaf_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response, request
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.commands import create_options
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
 from admin.console.pages import Pages, Shown, go_to, render
@@ -46,6 +47,8 @@ _MORE = (
     Field("spec.labels.values", "Labels", "pairs", hint="One KEY=VALUE a line."),
     Field("spec.token_pools", "Tokens", "yaml", hint="By token pool: {hive: 2}."),
 )
+#: What the form has no field of its own for, of the spec that an execution had which another is to be like.
+_REST = Field("rest", "Everything else", "map", hint="Of `spec` as REST takes it: {annotations: {values: {a: b}}}.")
 _PAGE_SIZE = 50
 _MOST_SUGGESTED = 100
 
@@ -139,7 +142,7 @@ def _create_page(
         where=_WHERE,
         what=[field for field in fields if field.name.startswith("inputs.")] if plan else _JOB,
         place_fields=_PLACE,
-        more=_MORE,
+        more=_MORE if plan else (*_MORE, _REST),
         fields=fields,
         values=values,
         made=made,
@@ -151,11 +154,18 @@ def _create_page(
 
 def _command(values: Mapping[str, str], plan: Mapping[str, Any] | None) -> list[str]:
     project, domain = values.get("project") or "PROJECT", values.get("domain") or "DOMAIN"
-    words = ["create", "execution", "-p", project, "-d", domain, "--dryRun"]
+    read = read_form(_fields(plan), values).values
+    named = [str(read["name"])] if "name" in read else []
+    options = [*create_options(read), "--dryRun"]
     if plan:
-        return [*words, "--launchplan", plan["id"]["name"], "--version", plan["id"]["version"]]
-    read = read_form(_JOB, values).values
-    return [*words, "--", *map(str, read.get("spec.job.command") or ["COMMAND"])]
+        id = plan["id"]
+        where = ["-p", id["project"], "-d", id["domain"]]
+        where += [] if project == id["project"] else ["--targetProject", project]
+        where += [] if domain == id["domain"] else ["--targetDomain", domain]
+        return ["create", "execution", *named, *where, "--launchplan", id["name"], "--version", id["version"], *options]
+    words = ["create", "execution", *named, "-p", project, "-d", domain, *options]
+    command = read.get("spec.job.command") or ([] if "spec.job.image" in read else ["COMMAND"])
+    return [*words, *(["--", *map(str, command)] if command else [])]
 
 
 def _plan_of(form: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -182,14 +192,16 @@ def _plan(query: Mapping[str, str]) -> Mapping[str, Any] | None:
 def _fields(plan: Mapping[str, Any] | None) -> list[Field]:
     """All fields of the form."""
     if plan is None:
-        return [*_WHERE, *_JOB, *_PLACE, *_MORE]
+        return [*_WHERE, *_JOB, *_PLACE, *_MORE, _REST]
     declared = plan.get("expected_inputs") or {}
     return [*_WHERE, *(input_field(name, input_) for name, input_ in declared.items()), *_PLACE, *_MORE]
 
 
 def _body(values: Mapping[str, Any], plan: Mapping[str, Any] | None) -> dict[str, Any]:
     """The request that a form makes."""
-    body = {"project": "", "domain": "", "spec": {}, **nested(values)}
+    rest = values.get(_REST.name, {})
+    given = nested({name: value for name, value in values.items() if name != _REST.name})
+    body = {"project": "", "domain": "", **given, "spec": _merged(rest, given.get("spec", {}))}
     if plan is not None:
         body["spec"] = {**body["spec"], "launch_plan": dict(plan["id"])}
     elif "job" not in body["spec"]:
@@ -203,15 +215,35 @@ def _like(like: str) -> dict[str, str]:
     if len(parts) != 3:
         raise invalid("like", "is no execution: give project/domain/name.")
     key = dict(zip(("project", "domain", "name"), parts, strict=True))
-    spec = ask("get_execution", path=key)["spec"]
+    rest: dict[str, Any] = {"spec": ask("get_execution", path=key)["spec"]}
     values = {"project": key["project"], "domain": key["domain"]}
     for field in (*_JOB, *_PLACE, *_MORE):
-        node: Any = {"spec": spec}
-        for part in field.name.split("."):
-            node = node.get(part) if isinstance(node, dict) else None
-        if node is not None:
-            values[field.name] = shown(field, node)
+        value = _taken(rest, field.name.split("."))
+        if value is not None:
+            values[field.name] = shown(field, value)
+    if rest["spec"]:
+        values[_REST.name] = shown(_REST, rest["spec"])
     return values
+
+
+def _taken(tree: dict[str, Any], path: list[str]) -> Any:
+    """The value at a path, which is taken out of the tree with the mappings that it leaves empty."""
+    if len(path) == 1:
+        return tree.pop(path[0], None)
+    below = tree.get(path[0])
+    value = _taken(below, path[1:]) if isinstance(below, dict) else None
+    if below == {} and path[0] != "spec":
+        del tree[path[0]]
+    return value
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Two trees as one; what both say is as the second says it."""
+    both = {**first, **second}
+    for name in first.keys() & second.keys():
+        if isinstance(first[name], Mapping) and isinstance(second[name], Mapping):
+            both[name] = _merged(first[name], second[name])
+    return both
 
 
 def _suggestions() -> dict[str, Any]:

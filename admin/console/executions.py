@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.commands import search_filters, selector_options
+from admin.console.commands import search_filters, selector_options, sort_options
 from admin.console.pages import Pages, render
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import SORT_FIELDS
 from admin.core.live_subjects import Topic
+from admin.core.problems import Invalid
 from admin.messages.selectors import SelectorFields
 
 pages = Pages("executions")
@@ -24,7 +26,10 @@ _FILTERS = {
     "cluster": "Cluster",
     "pool": "Pool",
     "workflow": "Workflow",
+    "launch_plan": "Launch plan",
     "created_by": "Created by",
+    "created_after": "After, such as 7d",
+    "created_before": "Before",
 }
 #: Every other way of REST to say which ones are meant; the form keeps those that the address has.
 _MORE = (*(name for name in SelectorFields().fields if name not in _FILTERS), "state")
@@ -48,6 +53,12 @@ def selector_of(query: Mapping[str, str]) -> dict[str, str]:
     return selector
 
 
+def longest_wait(count: Mapping[str, Any]) -> tuple[int, int]:
+    """For how long one of those that were counted has waited at most, and how many they are."""
+    waiting = count.get("waiting")
+    return (waiting["longest_seconds"] if waiting else -1, count["count"])
+
+
 @pages.add("GET", "/executions", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
 def list_executions() -> str:
     """The list, or how many there are of each phase, reason and so on."""
@@ -62,21 +73,36 @@ def list_executions() -> str:
         commands = [["get", "execution", *options, "--by", by]]
         return render("executions/counts.html", title="Executions", commands=commands, counted=counted, by=by, **shared)
     paging = {name: query[name] for name in (*_SORTS, "limit", "token") if name in query}
-    listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **paging})
-    commands = [["get", "execution", *options]]
-    return render("executions/list.html", title="Executions", commands=commands, listed=listed, **shared)
+    unsorted = None
+    try:
+        listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **paging})
+    except Invalid as refusal:
+        is_sort = [problem.field for problem in refusal.problems] == ["sort_by.key"]
+        if not is_sort or query["sort_by.key"] not in SORT_FIELDS:
+            raise
+        unsorted = f"Not sorted: {refusal.problems[0].reason}"  # too many of them; the filters may narrow them down
+        limit = {"limit": query["limit"]} if "limit" in query else {}
+        listed = ask("list_executions_everywhere", {"limit": _PAGE_SIZE, **selector, **limit})
+    return render(
+        "executions/list.html",
+        title="Executions",
+        commands=[["get", "execution", *options, *([] if unsorted else sort_options(query))]],
+        listed=listed,
+        unsorted=unsorted,
+        **shared,
+    )
 
 
 @pages.add("GET", "/executions/waiting", permission="executions.read", shows_some=True, live=(Topic.EXECUTIONS,))
 def list_waiting() -> str:
     """What waits and why: a group for each reason, with those in it that wait longest."""
-    query = asked_query(*_FILTERS, *_MORE)
-    selector = {**query, "phase": "QUEUED"}
+    query = asked_query(*_FILTERS, *_MORE, "token")
+    selector = {**selector_of(query), "phase": "QUEUED"}
     options = selector_options(selector)
-    counted = ask("count_executions", {**selector, "by": "reason"})
+    counted = ask("count_executions", {**selector, "by": "reason", "token": query.get("token")})
     groups = [
         {**count, "oldest": ask("list_executions_everywhere", {**selector, **_OLDEST, "reason": count["value"]})}
-        for count in counted["counts"][:_MOST_GROUPS]
+        for count in sorted(counted["counts"], key=longest_wait, reverse=True)[:_MOST_GROUPS]
     ]
     return render(
         "executions/waiting.html",
@@ -91,18 +117,20 @@ def list_waiting() -> str:
     )
 
 
-@pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET))
+@pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET, Topic.LOG))
 def show_execution(project: str, domain: str, name: str) -> str:
     """One execution."""
     query = asked_query("decision", "why_not")
     key = {"project": project, "domain": domain, "name": name}
     where = ["-p", project, "-d", domain]
+    flags = {"decision": "--decision", "why_not": "--whyNot"}
+    asked = [word for field, flag in flags.items() if field in query for word in (flag, query[field])]
     return render(
         "executions/one.html",
         title=name,
         commands=[
             ["get", "execution", name, *where],
-            ["explain", "execution", name, *where],
+            ["explain", "execution", name, *where, *asked],
             ["logs", name, *where],
         ],
         key=key,

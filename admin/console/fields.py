@@ -21,7 +21,7 @@ class Field(NamedTuple):
 
     name: str  #: the path in REST's body, which its problems name too
     label: str
-    kind: str = "text"  #: text, area, words, integer, number, boolean, choice, pairs or yaml
+    kind: str = "text"  #: text, area, words, integer, number, boolean, choice, pairs, yaml, or map of it
     hint: str = ""
     words: tuple[str, ...] = ()  #: of a choice
     required: bool = False
@@ -77,6 +77,11 @@ def _read(field: Field, text: str) -> Any:
             return _pairs(stripped)
         case "yaml":
             return _yaml(text)
+        case "map":
+            read = _yaml(text)
+            if not isinstance(read, dict):
+                raise ValueError("It is no map: write {field: value}.")
+            return read
         case _:
             return stripped
 
@@ -118,7 +123,7 @@ def shown(field: Field, value: Any) -> str:
             return "\n".join(f"{name}={text}" for name, text in value.items())
         case "boolean":
             return str(value).lower()
-        case "yaml":
+        case "yaml" | "map":
             return (
                 yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
                 .removesuffix("\n...\n")

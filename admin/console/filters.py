@@ -9,17 +9,19 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from flask import Flask, g, request
+from flask import Flask, current_app, g, request
 from jinja2 import Undefined
 
 from admin import __version__
 from admin.api.current import CALLER, access, context
 from admin.console.forms import NOTICE_COOKIE, form_token
 from admin.console.pages import PREFIX
+from admin.console.responses import is_secure
 from admin.core.identities import Identity, Proof
 from admin.core.problems import Path, dotted
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.times import show_duration
+from admin.services.context import Context
 
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
@@ -64,6 +66,12 @@ def ago(text: str) -> str:
     return f"in {span}" if seconds <= -1 else f"{span} ago"
 
 
+def now() -> str:
+    """The admin's time, by which a script goes on telling how long ago things were."""
+    admin: Context = current_app.extensions["rainbow"]  # as nobody sees it, for pages of refusals have no caller
+    return admin.clock().isoformat()
+
+
 def duration(seconds: float | Undefined | None) -> str:
     """How long something took; nothing where an answer does not say."""
     return "" if seconds is None or isinstance(seconds, Undefined) else show_duration(seconds)
@@ -88,9 +96,11 @@ def curl(line: dict[str, Any]) -> str:
     who = identity()
     if who is not None and who.proof is not Proof.NONE:
         words.append('-H "Authorization: Bearer $RAINBOW_TOKEN"')  # quoted so that the shell fills it in
+    words += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in line["headers"].items()]
     if line["body"] is not None:
         words += ["-H 'Content-Type: application/json' -d", shlex.quote(line["body"])]
-    return " ".join([*words, shlex.quote(request.host_url.rstrip("/") + line["url"])])
+    origin = f"{'https' if is_secure() else 'http'}://{request.host}"  # as the browser came, for a token is sent along
+    return " ".join([*words, shlex.quote(origin + line["url"])])
 
 
 def command(words: Iterable[str]) -> str:
@@ -183,12 +193,18 @@ def differences(before: Any, after: Any) -> list[dict[str, Any]]:
     return rows
 
 
+def limits() -> dict[str, int]:
+    """How many executions a page of a list looks at, and how many one counts."""
+    most = context().list_limits
+    return {"examined": most.examined, "counted": most.counted}
+
+
 def add_to(app: Flask) -> None:
     """Give the templates of an app what they call."""
     environment = app.jinja_env
     environment.trim_blocks = environment.lstrip_blocks = True
     for filter_ in (ago, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
         environment.filters[filter_.__name__] = filter_
-    for function in (page, here, came_from, may, may_somewhere, identity, form_token, notice, differences):
+    for function in (page, here, came_from, may, may_somewhere, identity, form_token, notice, differences, limits, now):
         environment.globals[function.__name__] = function
     environment.globals["version"] = __version__

@@ -7,9 +7,10 @@ from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import escaped_value
+from admin.console.icicles import draw_tree
 from admin.console.pages import Pages, render
 from admin.console.topology import draw_topology
-from admin.console.trees import search_tree
+from admin.console.trees import has_text, search_tree
 from admin.core.live_subjects import Topic
 from admin.core.resources import RESOURCES, parse_capacity
 from admin.errors import NotFound
@@ -86,8 +87,14 @@ def _description(name: str, search: str) -> dict[str, Any] | None:
         answer = ask("get_description_tree", path={"name": name})
     except NotFound:
         return None
-    matching = search_tree(answer["tree"], search) if "tree" in answer else None
-    return {**answer, "matching": matching}
+    if "tree" not in answer:
+        return {**answer, "matching": None, "drawing": None}
+    matching = search_tree(answer["tree"], search)
+    wanted = search.strip().lower()
+    drawing: dict[str, Any] | None = None
+    for tree in (answer["tree"], matching.tree):  # all of it, or what the search leaves where that is too much
+        drawing = drawing or (tree and draw_tree(tree, lambda branch: bool(wanted) and has_text(branch, wanted)))
+    return {**answer, "matching": matching, "drawing": drawing}
 
 
 def _is_about(warning: Mapping[str, Any], name: str) -> bool:
@@ -160,6 +167,8 @@ def list_namespaces() -> str:
     options = [
         *(["-p", query["project"]] if "project" in query else []),
         *(["-d", query["domain"]] if "domain" in query else []),
+        *(["--cluster", query["cluster"]] if "cluster" in query else []),
+        *(["--failing"] if query.get("failing") == "true" else []),
     ]
     return render(
         "fleet/namespaces.html",

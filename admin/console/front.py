@@ -59,6 +59,12 @@ NAVIGATION = (
     ("History", "/history", "attributes.read"),
 )
 
+#: The other tabs of some parts, each with its permission, for those who may not see the first.
+_TABS = {
+    "/fleet": (("/fleet/namespaces", "attributes.read"),),
+    "/users": (("/access/groups", "groups.read"), ("/access", "grants.read"), ("/audit", "audit.read")),
+}
+
 #: Pages that belong to one of these parts, and do not stand below its first page.
 _ALSO = {"/users": ("/access", "/audit")}
 
@@ -135,7 +141,8 @@ def _redirect(address: str) -> Response:
 
 def _is_for_script() -> bool:
     """Whether a script of a page sent the request, which can show no page for signing in."""
-    return request.headers.get("Sec-Fetch-Dest", "document") == "empty"
+    # Browsers send no Sec-Fetch-Dest over plain HTTP, so scripts say it themselves.
+    return request.headers.get("Sec-Fetch-Dest", "document") == "empty" or live.ANEW in request.headers
 
 
 def _navigation() -> list[dict[str, object]]:
@@ -145,14 +152,15 @@ def _navigation() -> list[dict[str, object]]:
     present = {page.path for page in all_pages()}
     entries: list[dict[str, object]] = []
     for title, path, permission in NAVIGATION:
-        is_seen = permission is None or filters.may_somewhere(permission)
-        if PREFIX + path in present and is_seen:
+        tabs = ((path, permission), *_TABS.get(path, ()))
+        seen = [tab for tab, needed in tabs if not needed or filters.may_somewhere(needed)]
+        if PREFIX + path in present and seen:
             own = PREFIX + path
             roots = [own, *(PREFIX + other for other in _ALSO.get(path, ()))]
             is_current = any(
                 request.path == root or (path != "/" and request.path.startswith(f"{root}/")) for root in roots
             )
-            entries.append({"title": title, "path": own, "is_current": is_current})
+            entries.append({"title": title, "path": PREFIX + seen[0], "is_current": is_current})
     return entries
 
 

@@ -10,9 +10,11 @@ from flask import Response
 from admin.api.current import access, context
 from admin.api.failures import translate
 from admin.console.answers import ask, ask_if_allowed, asked_query, error_answer
+from admin.console.commands import history_words
 from admin.console.filters import may, page, scope_keys
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.settings import asked_scope, scope_options, scope_text
+from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import Invalid, invalid
 from admin.core.settings.scopes import SCOPE_KEYS
@@ -42,7 +44,7 @@ _FILTERS = {
 _FLAGS = ("executions", "creations")
 
 
-@pages.add("GET", "/history", permission="attributes.read", shows_some=True)
+@pages.add("GET", "/history", permission="attributes.read", shows_some=True, live=(Topic.SETTINGS, Topic.FLEET))
 def list_history() -> str:
     """The timeline, newest first."""
     query = asked_query(*_FILTERS, *_FLAGS, "source", "limit", "token")
@@ -50,13 +52,21 @@ def list_history() -> str:
     return render(
         "history/list.html",
         title="History",
-        commands=[["history", *scope_options(asked_scope(query))]],
+        commands=[history_words(query, _noun(query.get("resource_type")))],
         listed=listed,
         filters=_FILTERS,
         flags=_FLAGS,
         sources=SOURCES,
         query=query,
     )
+
+
+def _noun(kind: str | None) -> str | None:
+    """The word of rainbowctl for a kind of row; None where all are asked for."""
+    if kind is None:
+        return None
+    nouns = {described["name"]: str(described["noun"]) for described in ask("list_kinds")["kinds"]}
+    return nouns.get(kind, kind.lower().replace("_", "-"))
 
 
 def _start(query: Mapping[str, str]) -> int:

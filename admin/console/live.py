@@ -26,7 +26,7 @@ pages = Pages("live")
 
 #: Where the app keeps the live pages by the rules of their paths.
 PAGES = "rainbow-live-pages"
-#: The header by which a page asks for itself again.
+#: The header by which the script of a page asks, such as for the page itself again.
 ANEW = "Rainbow-Live"
 
 

@@ -19,6 +19,7 @@ pages = Pages("logs")
 PATH = "/executions/<project>/<domain>/<name>"
 _STREAMS = ("stdout", "stderr")
 _TAIL_LINES = 500
+_PAGE_BYTES = 65_536
 _DOWNLOADED_AT_ONCE = 1024 * 1024
 _SHOWN_BYTES = 4096  # of an output
 #: Controls but tab and line break, and the characters that change the direction of what follows.
@@ -42,6 +43,10 @@ def show_log(**key: str) -> str:
     """The log of an attempt: its end, or a piece of it."""
     query = asked_query("stream", "attempt", "offset", "tail")
     where = query if "offset" in query else {"tail": str(_TAIL_LINES), **query}
+    log = ask("get_execution_logs", where, path=key)
+    if "offset" not in query and log["next_offset"] < log["end"]:  # the last lines are long: their end is asked for
+        stream = {name: log[name] for name in ("stream", "attempt")}
+        log = ask("get_execution_logs", {**stream, "offset": max(0, log["end"] - _PAGE_BYTES)}, path=key)
     options = [word for name in ("stream", "attempt") if name in query for word in (f"--{name}", query[name])]
     explanation = ask("explain_execution", path=key)
     return render(
@@ -53,7 +58,7 @@ def show_log(**key: str) -> str:
         streams=_STREAMS,
         attempts=explanation.get("attempts") or [],
         execution=ask("get_execution", path=key),
-        log=ask("get_execution_logs", where, path=key),
+        log=log,
     )
 
 
@@ -69,14 +74,15 @@ def get_log_piece(**key: str) -> Response:
 def download_log(**key: str) -> Response:
     """All of a log that is kept, as it is."""
     query = asked_query("stream", "attempt")
-    first = ask("get_execution_logs", {**query, "limit": _DOWNLOADED_AT_ONCE}, path=key)
+    asked: dict[str, Any] = {**query, "limit": _DOWNLOADED_AT_ONCE, "with_bytes": True}
+    first = ask("get_execution_logs", asked, path=key)
 
     def pieces() -> Iterator[bytes]:
         log = first
-        while log["data"]:
-            yield log["data"].encode()
-            where = {"attempt": log["attempt"], "offset": log["next_offset"], "limit": _DOWNLOADED_AT_ONCE}
-            log = ask("get_execution_logs", {**query, **where}, path=key)
+        while content := base64.b64decode(log["data_base64"]):
+            yield content
+            where = {"attempt": log["attempt"], "offset": log["next_offset"]}
+            log = ask("get_execution_logs", {**asked, **where}, path=key)
 
     return _download(pieces(), f"{key['name']}-{first['attempt']}-{first['stream']}.txt", "text/plain")
 

@@ -9,14 +9,17 @@ from flask import request
 
 from admin.api.current import context
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.executions import longest_wait
 from admin.console.live import ANEW
 from admin.console.pages import Pages, render
+from admin.core.executions.lifecycle import Phase
 from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN
 
 pages = Pages("overview")
 
 _FEW = 8
+_UNFINISHED = (Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value)
 _DAYS = 14
 _HEIGHT = 40  #: of the highest bar
 #: A larger fleet is counted, and only clusters that take no work are listed.
@@ -27,7 +30,6 @@ _MOST_CLUSTERS = 12
 def show_overview() -> str:
     """The first page."""
     asked_query()
-    unfinished = "QUEUED,RUNNING,ABORTING"
     clusters = ask_if_allowed("list_clusters", {"limit": _MOST_CLUSTERS})
     if clusters and clusters.get("token"):  # of many clusters those count that take no work
         clusters = {**ask("list_clusters", {"limit": _MOST_CLUSTERS, "takes_work": False}), "are_many": True}
@@ -40,29 +42,53 @@ def show_overview() -> str:
             ["history", "--limit", str(_FEW)],
         ],
         clusters=clusters,
-        phases=ask_if_allowed("count_executions", {"by": "phase", "phase": unfinished}),
-        waits=ask_if_allowed("count_executions", {"by": "reason", "phase": "QUEUED"}),
+        phases=_phases(),
+        waits=_waits(),
         oldest=ask_if_allowed(
             "list_executions_everywhere",
             {"phase": "QUEUED", "limit": _FEW, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"},
         ),
-        failures=ask_if_allowed("list_executions_everywhere", {"phase": "FAILED,TIMED_OUT", "limit": _FEW}),
+        failures=ask_if_allowed(
+            "list_executions_everywhere", {"phase": "FAILED,TIMED_OUT", "limit": _FEW, "sort_by.key": "finished_at"}
+        ),
         # Not when the page is shown anew: days change slowly, and to count many executions takes longer than all else.
         **({"days": None} if ANEW in request.headers else _days()),
         changes=ask_if_allowed("list_revisions", {"limit": _FEW}),
     )
 
 
+def _phases() -> list[dict[str, Any]] | None:
+    """How many executions are in each phase before the end; each is counted by itself, so that none hides another."""
+    phases = []
+    for phase in _UNFINISHED:
+        counted = ask_if_allowed("count_executions", {"by": "phase", "phase": phase})
+        if counted is None:
+            return None
+        phases.append({"phase": phase, "count": counted["total"], "is_partial": "token" in counted})
+        phases[-1]["waiting"] = next((count.get("waiting") for count in counted["counts"]), None)
+    return phases
+
+
+def _waits() -> dict[str, Any] | None:
+    """The reasons of what waits, that of the longest wait first."""
+    counted: dict[str, Any] | None = ask_if_allowed("count_executions", {"by": "reason", "phase": "QUEUED"})
+    if counted is not None:
+        counted["counts"].sort(key=longest_wait, reverse=True)
+    return counted
+
+
 def _days() -> dict[str, Any]:
     """How many executions were created on each of the last days, and how long they waited on average for a start.
 
-    The oldest day comes first. Where there are very many executions, only the newest of them are counted; `counted` is
-    then how many.
+    The oldest day comes first. Where there are very many executions, only the newest of them are counted: `counted` is
+    then how many, the first of their days is counted in part, and the days before it are not.
     """
     counted = ask_if_allowed("count_executions", {"by": "day", "created_after": f"{_DAYS}d"})
     if counted is None:
         return {"days": None, "counted": None}
     by_day = {count["value"]: count for count in counted["counts"]}
+    is_partial = "token" in counted
+    first_counted = min(by_day, default="9999") if is_partial else ""
     today = context().clock().astimezone(UTC).date()
     days: list[dict[str, Any]] = []
     for back in range(_DAYS, -1, -1):
@@ -74,6 +100,8 @@ def _days() -> dict[str, Any]:
                 "next": (day + timedelta(days=1)).isoformat(),
                 "count": count.get("count", 0),
                 "waited": (count.get("started") or {}).get("mean_seconds"),
+                "is_counted": day.isoformat() >= first_counted,
+                "is_partial": is_partial and day.isoformat() == first_counted,
             }
         )
     for name, height in (("count", "height"), ("waited", "wait_height")):
@@ -81,4 +109,4 @@ def _days() -> dict[str, Any]:
         for bar in days:
             bar[height] = max(1, round(_HEIGHT * bar[name] / most)) if bar[name] else 0
     total = sum(bar["count"] for bar in days)
-    return {"days": days if total else [], "counted": total if counted.get("token") else None}
+    return {"days": days if total or is_partial else [], "counted": total if is_partial else None}

@@ -31,8 +31,8 @@ class Page(Guarded):
 
     def subject(self, path: Mapping[str, str]) -> Subject:
         """What it shows where its path has these parts."""
-        execution = (path["project"], path["domain"], path["name"]) if Topic.EXECUTION in self.live else None
-        return Subject(self.live, execution)
+        is_of_execution = Topic.EXECUTION in self.live or Topic.LOG in self.live
+        return Subject(self.live, (path["project"], path["domain"], path["name"]) if is_of_execution else None)
 
 
 class Pages:

@@ -8,6 +8,7 @@ from flask import Response, g, request
 
 from admin.console.forms import FORM_COOKIE, NOTICE_COOKIE
 from admin.console.pages import PREFIX
+from admin.core.hosts import is_safe_url
 from admin.core.problems import shorten
 
 _POLICY = "; ".join(
@@ -22,9 +23,10 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     # Not no-referrer: browsers would then not say from which page a form was sent.
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+#: Browsers take it only from where they trust, and call it an error elsewhere.
+_OPENER = {"Cross-Origin-Opener-Policy": "same-origin"}
 #: A smaller body is sent as it is.
 _LEAST_BYTES = 1024
 _LEVEL = 5
@@ -36,6 +38,8 @@ _MOST_NOTICE = 200
 def finish(response: Response) -> Response:
     """An answer of the console as it is sent."""
     response.headers.update(_HEADERS)
+    if is_secure() or is_safe_url(request.host_url):
+        response.headers.update(_OPENER)
     response.vary.update(
         ["Accept-Encoding", "Cookie"] if "Cache-Control" not in response.headers else ["Accept-Encoding"]
     )

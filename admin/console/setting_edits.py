@@ -10,6 +10,7 @@ from flask import Response, g
 
 from admin.api.failures import translate
 from admin.console.answers import ask, asked_query, error_answer
+from admin.console.commands import update_options
 from admin.console.filters import leaves, page
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.setting_forms import (
@@ -161,11 +162,11 @@ def plan_setting(form: Mapping[str, str]) -> Shown:
         is_stale = isinstance(error, VersionConflict)
         shown = _form(place, payload, stored, fields=fields, raw=raw, message=message, error=error, is_stale=is_stale)
         return _refused(shown, error)
-    g.pop("asked", None)
+    g.asked = [line for line in g.get("asked", ()) if line["method"] != "GET"]  # what the plan was asked with
     return render(
         "settings/plan.html",
         title=f"Plan {place.kind['name']}",
-        commands=[],
+        commands=[["update", place.kind["noun"], *scope_options(place.keys), *update_options(change), "--dryRun"]],
         place=place,
         scope=scope_text(place.keys),
         before=payload,

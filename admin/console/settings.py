@@ -12,6 +12,7 @@ from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope, check_scope
 pages = Pages("settings")
 
 _CHILDREN = 50
+_NO_EFFECT = 50
 _WARNINGS = 100
 _USES = 100
 #: What `uses` is asked about by its name.
@@ -83,6 +84,22 @@ def show_settings() -> str:
         effective=effective,
         kinds=[{**kind, "effective": values.get(kind["name"])} for kind in kinds],
         warnings=warnings,
+        query=query,
+    )
+
+
+@pages.add("GET", "/settings/no-effect", permission="attributes.read", shows_some=True)
+def list_no_effect() -> str:
+    """The settings that affect no execution, each with the reason."""
+    query = asked_query(*SCOPE_KEYS, "resource_type", "limit", "token")
+    keys = asked_scope(query)
+    noun = [str(kind_called(query["resource_type"])["noun"])] if "resource_type" in query else []
+    return render(
+        "settings/no_effect.html",
+        title="Settings without effect",
+        commands=[["get", "no-effect", *noun, *scope_options(keys)]],
+        listed=ask("list_no_effect", {"limit": _NO_EFFECT, **query}),
+        filters={key: key.replace("_", " ").capitalize() for key in SCOPE_KEYS} | {"resource_type": "Kind"},
         query=query,
     )
 

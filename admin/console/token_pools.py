@@ -10,6 +10,7 @@ from flask import Response
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.filters import page
 from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.core.live_subjects import Topic
 from admin.core.problems import Invalid
 from admin.errors import TokensNotHeld
 
@@ -19,7 +20,7 @@ _PAGE_SIZE = 50
 _PLACE = ("project", "domain", "execution")
 
 
-@pages.add("GET", "/token-pools", permission="token_pools.read")
+@pages.add("GET", "/token-pools", permission="token_pools.read", live=(Topic.TOKENS, Topic.SETTINGS))
 def list_token_pools() -> str:
     """The list."""
     query = asked_query("limit", "token")
@@ -32,7 +33,7 @@ def list_token_pools() -> str:
     )
 
 
-@pages.add("GET", "/token-pools/<name>", permission="token_pools.read")
+@pages.add("GET", "/token-pools/<name>", permission="token_pools.read", live=(Topic.TOKENS, Topic.SETTINGS))
 def show_token_pool(name: str) -> str:
     """One pool."""
     query = asked_query("project", "domain")

@@ -2,43 +2,91 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _ROW, _TOP = 32, 8
-#: Boxes on a side, and lines, beyond which a drawing cannot be read: the table tells it then.
-_MOST_BOXES, _MOST_LINES = 24, 80
+#: Boxes on a side: where there are more, the last stands for all the others.
+_MOST_BOXES = 24
 _RIGHT = 480
 
+Group = tuple[str, Mapping[str, Any]]
 
-def draw_topology(groups: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any] | None:
-    """Pools and labels, each with its noun, and the clusters that they lead to; None where that is too much to draw."""
-    clusters = list(dict.fromkeys(member["id"] for _, group in groups for member in group["members"]))
-    lines = sum(len(group["members"]) for _, group in groups)
-    if not clusters or max(len(groups), len(clusters)) > _MOST_BOXES or lines > _MOST_LINES:
+
+def draw_topology(groups: Sequence[Group]) -> dict[str, Any] | None:
+    """Pools and labels, each with its noun, and the clusters that they lead to; None where they lead nowhere.
+
+    Beyond what can be read the clusters with the least weight are drawn as one box, and so are the last pools and
+    labels.
+    """
+    weights: Counter[str] = Counter()
+    for _, group in groups:
+        for member in group["members"]:
+            weights[member["id"]] += member["weight"]
+    if not weights:
         return None
+    clusters = sorted(weights, key=lambda name: -weights[name])
+    rows_of_clusters = {name: min(row, _shown(len(clusters))) for row, name in enumerate(clusters)}
+    lines: dict[tuple[int, int], dict[str, Any]] = {}
+    for row, (_, group) in enumerate(groups):
+        for to, line in _lines(group, rows_of_clusters):
+            _add(lines, (min(row, _shown(len(groups))), to), line)
+    left = [
+        {"text": f"{noun} {group['name']}", "path": (f"{noun}s", group["name"])}
+        for noun, group in groups[: _shown(len(groups))]
+    ]
+    right = [{"text": name, "path": ("clusters", name)} for name in clusters[: _shown(len(clusters))]]
+    sides = (
+        (8, _with_others(left, len(groups), "pools and labels")),
+        (_RIGHT, _with_others(right, len(clusters), "clusters")),
+    )
     return {
-        "height": _ROW * max(len(groups), len(clusters)) + _TOP,
-        "boxes": [
-            *({"x": 8, "y": _top(row), "text": f"{noun} {group['name']}"} for row, (noun, group) in enumerate(groups)),
-            *({"x": _RIGHT, "y": _top(row), "text": name} for row, name in enumerate(clusters)),
+        "height": _ROW * max(len(boxes) for _, boxes in sides) + _TOP,
+        "boxes": [{**box, "x": x, "y": _top(row)} for x, boxes in sides for row, box in enumerate(boxes)],
+        "lines": [
+            {
+                "from": _middle(row),
+                "to": _middle(to),
+                "width": round(1 + 5 * line["share"], 1),
+                "is_off": line["is_off"],
+            }
+            for (row, to), line in lines.items()
         ],
-        "lines": [line for row, (_, group) in enumerate(groups) for line in _lines(group, row, clusters)],
     }
 
 
-def _lines(group: Mapping[str, Any], row: int, clusters: Sequence[str]) -> list[dict[str, Any]]:
+def _shown(number: int) -> int:
+    """How many of so many have a box of their own."""
+    return number if number <= _MOST_BOXES else _MOST_BOXES - 1
+
+
+def _with_others(boxes: list[dict[str, Any]], number: int, noun: str) -> list[dict[str, Any]]:
+    others = number - len(boxes)
+    return [*boxes, {"text": f"{others} more {noun}", "path": None}] if others else boxes
+
+
+def _lines(group: Mapping[str, Any], rows: Mapping[str, int]) -> list[tuple[int, dict[str, Any]]]:
+    """The lines of a pool or label: to which row each leads, what share of the weight it has, and whether it is off."""
     weights = sum(member["weight"] for member in group["members"])
     off = group.get("switched_off") or {}
     return [
-        {
-            "from": _middle(row),
-            "to": _middle(clusters.index(member["id"])),
-            "width": round(1 + 5 * member["weight"] / weights, 1) if weights else 1,
-            "is_off": member["id"] in off or member["expected"] or not member["weight"],
-        }
+        (
+            rows[member["id"]],
+            {
+                "share": member["weight"] / weights if weights else 0,
+                "is_off": member["id"] in off or member["expected"] or not member["weight"],
+            },
+        )
         for member in group["members"]
     ]
+
+
+def _add(lines: dict[tuple[int, int], dict[str, Any]], ends: tuple[int, int], line: dict[str, Any]) -> None:
+    """Add a line to those between the same boxes, which are drawn as one."""
+    drawn = lines.setdefault(ends, {"share": 0, "is_off": True})
+    drawn["share"] = min(1, drawn["share"] + line["share"])
+    drawn["is_off"] = drawn["is_off"] and line["is_off"]
 
 
 def _top(row: int) -> int:

@@ -13,6 +13,8 @@ class Topic(StrEnum):
     SETTINGS = "settings"
     FLEET = "fleet"
     RIGHTS = "rights"
+    TOKENS = "tokens"  #: of token pools: who holds some and who waits, where the admin's database keeps that
+    LOG = "log"  #: what the execution that the address of the page names has printed
     EXECUTION = "execution"  #: the one that the address of the page names
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta
 
-from admin.messages.requests import Fields, Number, OneOf, RequestSchema, Seconds, Whole
+from admin.messages.requests import Fields, Flag, Number, OneOf, RequestSchema, Seconds, Whole
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer
-from admin.services.logs import OutputPiece
+from admin.services.logs import LogText, OutputPiece
 from admin.store.logs import StoredOutput
 
 
@@ -22,6 +22,9 @@ class LogsQuery(RequestSchema):
     tail = Number(metadata={"description": "Begin with the last lines, so many; they may go on with next_offset."})
     since = TimeField(metadata={"type": "string", "description": "Begin with what was stored since a time, or 5m ago."})
     limit = Whole(load_default=65_536, validate=validate.Range(min=1, max=1024 * 1024))
+    with_bytes = Flag(
+        load_default=False, metadata={"description": "Also answer the bytes as they are, which may be no UTF-8."}
+    )
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
 
     @validates_schema
@@ -38,9 +41,16 @@ class LogsAnswer(Answer):
     next_offset: int
     complete: Annotated[bool, Meta(description="It has ended, and there is no more.")]
     truncated: Annotated[bool, Meta(description="It printed more than is kept: the middle is missing.")]
+    end: Annotated[int, Meta(description="Where what is stored of it ends by now.")]
+    data_base64: Annotated[str | None, Meta(description="With with_bytes: what data is the text of.")] = None
     pruned: Annotated[bool | None, Meta(description="It ended so long ago that what it printed is no longer kept.")] = (
         None
     )
+
+    @classmethod
+    def from_text(cls, log: LogText) -> LogsAnswer:
+        content = None if log.content is None else base64.b64encode(log.content).decode()
+        return cls.from_attributes(log, data_base64=content)
 
 
 class OutputAnswer(Answer):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from marshmallow import fields
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import Fields
+from admin.messages.requests import Fields, Whole
 from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
 from admin.messages.shared import Answer, Time
+from admin.services.executions import EndedMany
 from admin.services.terminations import EndPreview, SilentEnd
 from admin.store.executions import Execution, ListedExecution
 
@@ -27,6 +28,11 @@ class EndBody(CauseBody):
 
 class EndManyBody(ManyBody, EndBody):
     example: ClassVar[Fields] = {"selector": {"phase": "QUEUED", "project": "flytesnacks"}, "cause": "Wrong inputs."}
+
+    limit = Whole(
+        validate=validate.Range(min=1),
+        metadata={"description": "End at most so many, the oldest first; all if not given."},
+    )
 
 
 class EndedAnswer(Answer):
@@ -76,15 +82,17 @@ class ManyEndedAnswer(Answer):
     terminated: int
     executions: list[EndedAnswer]
     dry_run: bool
+    more: Annotated[bool | None, Meta(description="Whether others fit too, beyond the limit.")] = None
 
     @classmethod
     def from_ended(
         cls,
-        ended: Sequence[tuple[Execution | ListedExecution, bool]],
+        many: EndedMany,
         silent: Mapping[int, SilentEnd],
         *,
         dry_run: bool,
     ) -> ManyEndedAnswer:
+        ended = many.executions
         return cls(
             matched=len(ended),
             terminated=0 if dry_run else sum(is_change for _, is_change in ended),
@@ -93,4 +101,5 @@ class ManyEndedAnswer(Answer):
                 for execution, is_change in ended[:MOST_SHOWN]
             ],
             dry_run=dry_run,
+            more=many.more or None,
         )

@@ -19,7 +19,7 @@ from admin.errors import NotSilent
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.execution_tokens import give_back_of_ended
-from admin.services.executions import find_execution, get_execution, matching_unfinished
+from admin.services.executions import EndedMany, find_execution, first_of, get_execution, matching_unfinished
 from admin.services.silences import was_silent_before_drain
 from admin.store import executions, fleet
 from admin.store.executions import Execution, ExecutionId, ListedExecution
@@ -82,20 +82,28 @@ def phase_when_given_up(execution: Execution, health: str, now: datetime) -> Pha
 
 
 def give_up_many(
-    context: Context, conditions: Iterable[Condition], cause: str | None, by: Actor, *, scope: Scope, dry_run: bool
-) -> list[tuple[Execution | ListedExecution, bool]]:
-    """Give up every execution that matches and can be given up, each in a transaction of its own."""
+    context: Context,
+    conditions: Iterable[Condition],
+    cause: str | None,
+    by: Actor,
+    *,
+    scope: Scope,
+    dry_run: bool,
+    limit: int | None = None,
+) -> EndedMany:
+    """Give up the executions that match and can be given up, each in a transaction of its own; at most so many."""
     now = context.clock()
     with context.database.reading() as connection:
         health = {name: cluster.health for name, cluster in fleet.heard(connection).items()}
-    listed = [
+    silent = (
         execution
         for execution in matching_unfinished(context, conditions, scope)
         if _is_silent(execution, health.get(execution.cluster or ""), now)
-    ]
+    )
+    listed, is_more = first_of(silent, limit)
     if dry_run:
-        return [(execution, True) for execution in listed]
-    return [_give_up_if_silent(context, execution.key, cause, by) for execution in listed]
+        return EndedMany([(execution, True) for execution in listed], is_more)
+    return EndedMany([_give_up_if_silent(context, execution.key, cause, by) for execution in listed], is_more)
 
 
 def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by: Actor) -> tuple[Execution, bool]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -291,14 +292,36 @@ def terminate(context: Context, key: ExecutionId, cause: str | None, by: Actor) 
     return after, is_changed
 
 
+class EndedMany(NamedTuple):
+    """What became of executions that were to end, and whether more of them match than one request was to end."""
+
+    executions: list[tuple[Execution | ListedExecution, bool]]
+    more: bool
+
+
 def terminate_many(
-    context: Context, conditions: Iterable[Condition], cause: str | None, by: Actor, *, scope: Scope, dry_run: bool
-) -> list[tuple[Execution | ListedExecution, bool]]:
-    """End every unfinished execution that matches, each in a transaction of its own."""
-    listed = list(matching_unfinished(context, conditions, scope))
+    context: Context,
+    conditions: Iterable[Condition],
+    cause: str | None,
+    by: Actor,
+    *,
+    scope: Scope,
+    dry_run: bool,
+    limit: int | None = None,
+) -> EndedMany:
+    """End the unfinished executions that match, each in a transaction of its own; at most so many, the oldest first."""
+    listed, is_more = first_of(matching_unfinished(context, conditions, scope), limit)
     if dry_run:
-        return [(execution, True) for execution in listed]
-    return [terminate(context, execution.key, cause, by) for execution in listed]
+        return EndedMany([(execution, True) for execution in listed], is_more)
+    return EndedMany([terminate(context, execution.key, cause, by) for execution in listed], is_more)
+
+
+def first_of(listed: Iterable[ListedExecution], limit: int | None) -> tuple[list[ListedExecution], bool]:
+    """The first executions, and whether there are more; all without a limit."""
+    if limit is None:
+        return list(listed), False
+    first = list(islice(listed, limit + 1))
+    return first[:limit], len(first) > limit
 
 
 def matching_unfinished(context: Context, conditions: Iterable[Condition], scope: Scope) -> Iterator[ListedExecution]:

@@ -9,6 +9,7 @@ those first that were told longest ago.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -36,6 +37,8 @@ _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 5.0
 #: How often a stream's caller is admitted again.
 _CHECK_SECONDS = 3.0
+#: How old a page gets at most before it is shown anew although nothing tells that it has changed: time goes on.
+_OLDEST_SECONDS = 60.0
 #: What part of a processor the pages that were told may take, and how much of it may be saved up, in seconds.
 _SHARE, _MOST_SAVED = 0.02, 0.5
 #: What a page is taken to cost before one was measured, and how much each measurement counts, in seconds.
@@ -67,6 +70,7 @@ class Stream:
     version: str  #: what its client has seen
     admit: Callable[[], None]  #: RainbowError where the caller may no longer see the page
     sink: Sink
+    is_behind: bool = False  #: whether it was told that it has to wait for its turn
     told_at: float = 0.0
     sent_at: float = 0.0
     checked_at: float = 0.0
@@ -76,6 +80,10 @@ def message(event: str, version: str, retry_seconds: int | None = None) -> str:
     """An event as it is sent; its id comes back when the client connects again."""
     retry = "" if retry_seconds is None else f"retry: {retry_seconds * 1000}\n"
     return f"{retry}id: {version}\nevent: {event}\ndata: {version}\n\n"
+
+
+def _told_at(stream: Stream) -> float:
+    return stream.told_at
 
 
 class LiveStreams:
@@ -115,7 +123,7 @@ class LiveStreams:
 
     def open(self, stream: Stream) -> None:
         """Begin to serve a stream; where there is no place for it, its client is told to come back later."""
-        stream.sent_at = stream.checked_at = self._clock()
+        stream.told_at = stream.sent_at = stream.checked_at = self._clock()
         with self._lock:
             is_taken = self.has_room
             if is_taken:
@@ -176,17 +184,36 @@ class LiveStreams:
         changed = [stream for stream in streams if current.get(stream.subject, stream.version) != stream.version]
         self._saved = min(_MOST_SAVED, self._saved + _SHARE * (now - self._saved_at))
         self._saved_at = now
-        for stream in sorted(changed, key=lambda stream: stream.told_at):
+        behind = 0
+        for stream in sorted(changed, key=_told_at):
             if self._saved <= 0:
-                break
-            self._saved -= self._cost
-            stream.version = current[stream.subject]
-            stream.told_at = stream.sent_at = now
-            stream.sink.send(message("changed", stream.version))
+                behind += 1
+                self._tell_behind(stream, now, (behind * self._cost - self._saved) / _SHARE)
+                continue
+            self._tell(stream, "changed", current[stream.subject], now)
+        for stream in sorted(streams, key=_told_at):
+            if now < stream.told_at + _OLDEST_SECONDS or self._saved <= _MOST_SAVED / 2:
+                break  # of what is saved up, half is for pages that have changed
+            self._tell(stream, "aged", current.get(stream.subject, stream.version), now)
         for stream in streams:
             if now >= stream.sent_at + _HEARTBEAT_SECONDS:
                 stream.sent_at = now
                 stream.sink.send(": still here\n\n")
+
+    def _tell(self, stream: Stream, event: str, version: str, now: float) -> None:
+        """Have a page ask for itself again."""
+        self._saved -= self._cost
+        stream.version = version
+        stream.is_behind = False
+        stream.told_at = stream.sent_at = now
+        stream.sink.send(message(event, version))
+
+    def _tell_behind(self, stream: Stream, now: float, seconds: float) -> None:
+        """Tell a page that it has changed and in about how many seconds its turn comes; not at each look."""
+        if not stream.is_behind or now >= stream.sent_at + _HEARTBEAT_SECONDS:
+            stream.is_behind = True
+            stream.sent_at = now
+            stream.sink.send(f"event: behind\ndata: {math.ceil(seconds)}\n\n")
 
     def _is_admitted(self, stream: Stream, now: float) -> bool:
         """Whether a stream's caller may still see the page; where not, the stream is told so and ended."""

@@ -137,6 +137,8 @@ class LogText:
     next_offset: int
     complete: bool
     truncated: bool
+    end: int  #: where what is stored of the stream ends
+    content: bytes | None = None  #: what `data` is the text of, if that was asked for
     pruned: bool | None = None  #: whether its log was pruned, None if not
 
 
@@ -154,6 +156,7 @@ class LogRequest:
     offset: int = 0
     tail: int | None = None
     since: datetime | None = None
+    with_bytes: bool = False  #: whether the bytes are asked for too, which may be no text
 
 
 def read_log(context: Context, key: ExecutionId, request: LogRequest) -> LogText:
@@ -183,14 +186,17 @@ def read_log(context: Context, key: ExecutionId, request: LogRequest) -> LogText
             time.sleep(min(_POLL_SECONDS, max(0.0, deadline - context.monotonic())))
     next_offset = start if is_pruned else extent.next + used
     missing = 0 if is_pruned else extent.next - start
+    gap = _MISSING.format("1 byte is" if missing == 1 else f"{missing} bytes are") if missing else ""
     return LogText(
         attempt=number,
         stream=request.stream,
         offset=start,
-        data=_MISSING.format("1 byte is" if missing == 1 else f"{missing} bytes are") + text if missing else text,
+        data=gap + text,
+        content=gap.encode() + data[:used] if request.with_bytes else None,
         next_offset=next_offset,
         complete=is_over and (is_pruned or next_offset >= extent.end),
         truncated=extent.kept < extent.end,
+        end=extent.end,
         pruned=is_pruned or None,
     )
 

@@ -1,7 +1,7 @@
 """Sessions of the console: what a browser brings in place of the token that its user signed in with.
 
 A session of a user's token or of the shared one is good for as long as that token is. One of an OpenID provider goes by
-its own time, since nobody tells when a login ends there.
+its own time, since nobody tells when a login ends there, and is over when another provider is configured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def start_session(context: Context, identity: Identity, token: str) -> StartedSe
         user_name=identity.user,
         proof=identity.proof.value,
         token=identity.token,
-        token_hash=None if identity.proof is Proof.OPENID else tokens.hash_of(token),
+        token_hash=_issuer_hash(context) if identity.proof is Proof.OPENID else tokens.hash_of(token),
         groups=sorted(identity.groups),
         issued_at=identity.issued_at,
         created_at=now,
@@ -64,7 +64,7 @@ def identify_session(context: Context, id: str, shared_tokens: Callable[[], tupl
     proof = Proof(session.proof)
     if proof is Proof.TOKEN:
         return identity_of(tokens.find_hashed(context, tokens.USER, session.token or "", session.token_hash or ""))
-    is_login = proof is Proof.OPENID and context.settings.openid is not None
+    is_login = proof is Proof.OPENID and _is_of_issuer(context, session)
     if not is_login and not (proof is Proof.SHARED_TOKEN and _is_shared(session, shared_tokens)):
         raise Unauthenticated(_OVER)
     return Identity(
@@ -74,6 +74,18 @@ def identify_session(context: Context, id: str, shared_tokens: Callable[[], tupl
         token=session.token,
         issued_at=session.issued_at,
     )
+
+
+def _issuer_hash(context: Context) -> str | None:
+    """What a login is of: the hash of the provider that the admin trusts now, None without one."""
+    openid = context.settings.openid
+    return None if openid is None else tokens.hash_of(openid.issuer)
+
+
+def _is_of_issuer(context: Context, session: Session) -> bool:
+    """Whether a session began with a login at the provider that is trusted now."""
+    issuer = _issuer_hash(context)
+    return issuer is not None and session.token_hash == issuer
 
 
 def _is_shared(session: Session, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -58,7 +58,6 @@ _Item = Revision | ClusterEvent | Registration | ListedExecution | Creation
 #: The newest revisions, events and registrations whose names a wrong one is compared with.
 _NEWEST = 1000
 #: A time after all others.
-_NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 #: So many changes of a revision are shown, the first ones; the revision itself has all.
 MOST_CHANGES = 5
 
@@ -134,7 +133,8 @@ class TimelineFilter(RevisionFilter):
             yield equals("phase", Phase.ABORTED.value, Phase.FAILED.value)  # failed are those that somebody gave up
         if self.after is not None:
             yield Condition(field="finished_at", function="gte", values=(self.after,))
-        yield Condition(field="finished_at", function="lt", values=(self.before or _NEVER,))
+        if self.before is not None:
+            yield Condition(field="finished_at", function="lt", values=(self.before,))
 
     def revisions(self) -> RevisionFilter:
         if self.cluster is None:

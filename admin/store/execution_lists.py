@@ -174,6 +174,7 @@ _WITHOUT: Mapping[str, str | float | datetime] = {
 ENDED = "finished_at"
 NEWEST_FIRST = Order(field="created_at", descending=True)
 LAST_ENDED_FIRST = Order(field=ENDED, descending=True)
+_HAS_ENDED = Condition(field=ENDED, function="lt", values=(_NEVER,))
 OLDEST_FIRST = Order(field="created_at", descending=False)
 
 
@@ -188,6 +189,8 @@ def page(
     limits: ListLimits = LIST_LIMITS,
 ) -> Page[Item]:
     """Executions in an order, from after a place on, each as an `item_type`; in that of their ends those that ended."""
+    if order.field == ENDED:
+        conditions = [*conditions, _HAS_ENDED]
     stored, derived = derived_fields.split(conditions)
     path = find_path(connection, stored, order.field)
     if not path.branches:

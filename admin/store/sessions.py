@@ -16,7 +16,7 @@ sessions = Table(
     Column("user_name", Text, nullable=False),
     Column("proof", Text, nullable=False),
     Column("token", Text),  # the prefix of a user's token, or the name of a login
-    Column("token_hash", Text),  # of a token that the session ends with
+    Column("token_hash", Text),  # of a token that the session ends with, or of the issuer of a login
     Column("groups", JSON, nullable=False),  # that an OpenID token named
     Column("issued_at", Float),
     Column("created_at", UtcDateTime, nullable=False),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.support.browsers import Visitor
-from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
+from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, describe
 
 #: Each page, and something that is on it.
 _PAGES = {
     "/console/fleet": "A disk is replaced.",
     "/console/fleet/clusters/west": "Its agent synced for the first time.",
+    "/console/fleet/clusters/east?search=gpu": "8 of its parts have",
     "/console/fleet/clusters/east/drain": "Type east to confirm",
     "/console/fleet/pools": "weighted",
     "/console/fleet/pools/gpu": "Promised",
@@ -28,7 +29,8 @@ _PAGES = {
 
 @pytest.fixture(scope="module")
 def filled(console: SmallConsole) -> SmallConsole:
-    """A console that also has a token pool of which somebody holds tokens."""
+    """A console that also has a token pool of which somebody holds tokens, and a description of a cluster."""
+    describe(console, "east")
     console.call("PUT", "token_pools/licences", {"token_pool": {"capacity": 2}})
     claim = {"token": "etl-1", "pools": {"licences": 1}, "project": PROJECT, "domain": DOMAIN, "lease_seconds": 600}
     console.call("POST", "token_allocations", {"claim": claim})

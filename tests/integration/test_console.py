@@ -186,6 +186,11 @@ def test_one_signs_in_at_the_openid_provider(openid_provider: OpenIdProvider) ->
         page = openid_provider.visit(f"{url}/console/sign-in/openid?next=/console/", "ana")
         assert (page.url, page.status_code) == (f"{url}/console/", 200)
         assert "<span>ana</span>" in page.text
+        finished = page.history[-1].url
+        assert "/sign-in/openid/finish?" in finished
+        assert requests.get(finished, timeout=60).status_code == 401  # by another browser, or once more
+        cancelled = openid_provider.refuse(f"{url}/console/sign-in/openid")
+        assert (cancelled.status_code, "The OpenID provider refused the login." in cancelled.text) == (401, True)
         forged = requests.get(f"{url}/console/sign-in/openid/finish?code=x&state=y", timeout=60)
         assert forged.status_code == 401
         assert "This answers no login that this browser began." in forged.text

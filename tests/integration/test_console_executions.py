@@ -114,6 +114,24 @@ def test_a_log_is_shown_by_pieces_followed_and_downloaded(agent: PlayedAgent) ->
     assert api.get(f"{page}?attempt=7").status_code == 400
 
 
+def test_a_log_of_long_lines_is_shown_from_its_end(agent: PlayedAgent) -> None:
+    api, page = agent.client, address(agent.project, "e", "log")
+    lines = "".join(f"{number} {'w' * 1000}\n" for number in range(300))
+    agent.sync(logs=[agent.log("e", 0, lines.encode())])
+    shown = api.get(page).text
+    assert f"299 {'w' * 1000}" in shown
+    assert "\n1 w" not in shown
+    assert "From its beginning" in shown
+
+
+def test_a_log_that_is_no_text_is_downloaded_as_it_is(agent: PlayedAgent) -> None:
+    content = bytes(range(256)) * 3 + b"\xc3"
+    agent.sync(logs=[agent.log("e", 0, content)])
+    agent.report("e", "SUCCEEDED")
+    download = agent.client.get(f"{address(agent.project, 'e', 'log')}/download")
+    assert download.get_data() == content
+
+
 def test_outputs_are_listed_and_downloaded(agent: PlayedAgent) -> None:
     content = bytes(range(256)) * 10
     outputs = [("result.json", b'{"loss": "<b>"}'), ("weights/last.bin", content)]
@@ -210,6 +228,20 @@ def test_all_that_filters_fit_is_cancelled_if_their_number_is_confirmed(shared: 
     done = send(shared, "/console/executions/cancel", page, confirmation="3 executions", why="Enough.", **filters)
     assert done.status_code == 303
     assert {entry["closure"]["phase"] for entry in listed(shared, project)} == {"ABORTED"}
+
+
+def test_no_more_than_a_limit_are_ended_at_once_the_oldest_first(shared: FlaskClient, project: str) -> None:
+    for name in ("a", "b", "c"):
+        created(shared, name, project=project)
+    body = {"selector": {"project": project, "phase": "QUEUED"}, "limit": 2}
+    path = f"{API}/executions/terminate"
+    planned = ok(shared.post(f"{path}?dry_run=true", json=body))
+    assert (planned["matched"], planned["terminated"], planned["more"]) == (2, 0, True)
+    ended = ok(shared.post(path, json=body))
+    assert ([entry["id"]["name"] for entry in ended["executions"]], ended["more"]) == (["a", "b"], True)
+    rest = ok(shared.post(path, json=body))
+    assert (rest["matched"], "more" in rest) == (1, False)
+    assert shared.post(path, json={**body, "limit": 0}).status_code == 400
 
 
 def test_what_waits_is_grouped_by_its_reason(shared: FlaskClient, project: str) -> None:
@@ -311,3 +343,33 @@ def test_a_viewer_creates_nothing(app: Flask) -> None:
         assert browser.get(path).status_code == 403, path
     refused = send(browser, "/console/create", "/console/", project="flytesnacks", domain=DOMAIN)
     assert refused.status_code == 403
+
+
+def test_another_like_it_keeps_what_the_form_has_no_fields_for(agent: PlayedAgent) -> None:
+    api, project = agent.client, agent.project
+    job = {
+        "command": ["true"],
+        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}, "exclusive": True},
+        "working_directory": "/tmp",
+    }
+    created(api, "first", project=project, job=job, annotations={"values": {"team": "a: b"}}, cluster=agent.cluster)
+    form = f"/console/create?like={project}/{DOMAIN}/first"
+    fields = filled(api.get(form).text)
+    assert "limits" in fields["rest"]
+    assert send(api, "/console/create", form, **{**fields, "name": "second"}).status_code == 303
+    first, second = (get(api, f"executions/{project}/{DOMAIN}/{name}")["spec"] for name in ("first", "second"))
+    assert first == second
+    refused = send(api, "/console/create", form, **{**fields, "name": "third", "rest": "[1]"})
+    assert (refused.status_code, problem(refused, "rest")) == (400, "It is no map: write {field: value}.")
+
+
+def filled(page: str) -> dict[str, str]:
+    """The fields of the form on a page, as a browser would send them."""
+    form = page.partition('id="create"')[2].partition("</form>")[0]
+    inputs = re.findall(r'<input [^>]*name="([^"]+)"[^>]* value="([^"]*)"', form)
+    areas = re.findall(r'<textarea [^>]*name="([^"]+)"[^>]*>\n?([^<]*)</textarea>', form)
+    chosen = re.findall(
+        r'<select [^>]*name="([^"]+)"[^>]*>(?:(?!</select>).)*?value="([^"]+)" selected', form, re.DOTALL
+    )
+    values = {name: html.unescape(value) for name, value in (*inputs, *areas, *chosen)}
+    return {name: value for name, value in values.items() if name != "form_token"}

@@ -9,6 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.console.fleet import amounts_of
+from admin.console.icicles import draw_tree
 from admin.console.topology import draw_topology
 from admin.console.trees import search_tree
 from admin.services.redecisions import decide_waiting
@@ -143,7 +144,9 @@ def test_the_description_of_a_cluster_is_on_its_page(fleet: FlaskClient) -> None
     }
     assert "It has no description" in shown(fleet, f"{FLEET}/clusters/east")
     ok(fleet.put(f"{API}/clusters/east/description", json={"graph": graph}))
-    assert "1 of its parts have “ node ”" in words_of(shown(fleet, f"{FLEET}/clusters/east?search=node"))
+    page = shown(fleet, f"{FLEET}/clusters/east?search=node")
+    assert "1 of its parts have “ node ”" in words_of(page)
+    assert page.count('<rect class="match"') == 1
 
 
 def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(app: Flask, fleet: FlaskClient) -> None:
@@ -196,4 +199,29 @@ def test_the_topology_leads_from_pools_and_labels_to_clusters(fleet: FlaskClient
     assert drawing is not None
     assert [box["text"] for box in drawing["boxes"]] == ["pool gpu", "label training", "east", "west"]
     assert [(line["width"], line["is_off"]) for line in drawing["lines"]] == [(4.8, False), (2.2, True), (6, False)]
-    assert draw_topology([("pool", {"name": str(n), "members": groups[0][1]["members"]}) for n in range(30)]) is None
+    assert drawing["boxes"][0]["path"] == ("pools", "gpu")
+    assert f'<a href="{FLEET}/clusters/east"><rect' in shown(fleet, f"{FLEET}/topology")
+
+
+def test_a_topology_of_many_has_one_box_for_the_others() -> None:
+    members = [{"id": f"c{number}", "weight": 100 - number, "expected": False} for number in range(30)]
+    drawing = draw_topology([("pool", {"name": str(number), "members": members}) for number in range(25)])
+    assert drawing is not None
+    texts = [box["text"] for box in drawing["boxes"]]
+    assert texts[22:25] == ["pool 22", "2 more pools and labels", "c0"]
+    assert texts[-1] == "7 more clusters"
+    assert len(drawing["lines"]) == 24 * 24
+    assert draw_topology([("pool", {"name": "empty", "members": []})]) is None
+
+
+def test_a_description_is_drawn_with_what_is_searched_marked() -> None:
+    gpus = {"type": "gpu", "count": 4, "size": None}
+    cores = {"type": "core", "count": 64}
+    nodes = [{"type": "node", "count": 1200, "contains": [gpus, cores]}, {"type": "node", "count": 3}]
+    drawing = draw_tree({"type": "cluster", "count": 1, "contains": nodes}, lambda branch: branch["type"] == "gpu")
+    assert drawing is not None
+    boxes = {box["title"]: box for box in drawing["boxes"]}
+    assert list(boxes) == ["cluster", "node ×1\u202f200", "gpu ×4", "core ×64", "node ×3"]
+    assert (boxes["node ×1\u202f200"]["width"], boxes["node ×3"]["x"]) == (372.3, 373.3)
+    assert [title for title, box in boxes.items() if box["is_match"]] == ["gpu ×4"]
+    assert draw_tree({"type": "cluster", "count": 1, "contains": nodes * 20}, lambda branch: False) is None

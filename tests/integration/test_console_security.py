@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -12,8 +13,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import insert, select, update
 
+from admin.core.identities import Identity, Proof
+from admin.errors import Unauthenticated
 from admin.services import user_tokens
-from admin.services.sessions import remove_expired_sessions
+from admin.services.context import Context
+from admin.services.sessions import identify_session, remove_expired_sessions, start_session
 from admin.store.sessions import sessions
 from tests.conftest import MakeApp
 from tests.integration.test_console import SIGN_IN, send, signed_in
@@ -270,6 +274,48 @@ def test_sessions_that_are_over_are_deleted_without_a_sign_in(app: Flask, app_cl
     remove_expired_sessions(context, context.clock())
     with context.database.reading() as connection:
         assert connection.execute(select(sessions.c.hash)).scalars().all() == [row.hash]
+
+
+_PROVIDER = {"issuer": "https://id.example", "audience": "rainbow", "clientId": "console"}
+
+
+def trusting(app: Flask, issuer: str) -> Context:
+    """What the services of an app work with where it trusts another provider."""
+    context = context_of(app)
+    assert context.settings.openid is not None
+    openid = replace(context.settings.openid, issuer=issuer)
+    return replace(context, settings=replace(context.settings, openid=openid))
+
+
+def test_a_session_of_a_login_ends_when_another_provider_is_trusted(make_app: MakeApp) -> None:
+    app = make_app(openid=_PROVIDER)
+    context = context_of(app)
+    login = Identity(user="ana", proof=Proof.OPENID, groups=frozenset({"ml"}))
+    session = start_session(context, login, "the-access-token")
+    assert identify_session(context, session.id, None).groups == {"ml"}
+    other = trusting(app, "https://other.example")
+    with pytest.raises(Unauthenticated):
+        identify_session(other, session.id, None)
+    assert identify_session(context, session.id, None).user == "ana"
+
+
+@pytest.mark.parametrize(
+    ("answered", "why"),
+    [
+        ("state=ours&error=access_denied", "The OpenID provider refused the login."),
+        ("state=ours&code=c&iss=https://other.example", "This answers no login that this browser began."),
+        ("state=another&code=c", "This answers no login that this browser began."),
+    ],
+)
+def test_a_login_that_was_refused_or_is_not_ours_is_over(make_app: MakeApp, answered: str, why: str) -> None:
+    browser = make_app(openid=_PROVIDER).test_client()
+    finish = f"{SIGN_IN}/openid/finish"
+    browser.set_cookie("rainbow-login", "ours verifier /console/", path="/console")
+    refused = browser.get(f"{finish}?{answered}")
+    assert (refused.status_code, why in refused.text) == (401, True)
+    assert browser.get_cookie("rainbow-session", path="/console") is None
+    again = browser.get(f"{finish}?state=ours&code=c")  # its cookie is gone, so that nothing answers it twice
+    assert (again.status_code, "no login that this browser began" in again.text) == (401, True)
 
 
 def test_an_admin_that_nobody_can_sign_in_at_says_why_it_refuses(api: FlaskClient) -> None:

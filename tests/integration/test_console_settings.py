@@ -417,3 +417,15 @@ def test_only_what_differs_is_sent(path: str, state: str, text: str, patch: dict
     schema, row = TASK_RESOURCE.payload.schema(), {"defaults": {"cpu": "1"}}
     sent = sent_fields({"path.0": path, "state.0": state, "value.0": text}, schema)
     assert patch_of(sent, fields_of(schema, row, {})) == patch
+
+
+def test_settings_without_effect_are_listed_with_the_reason(shared: FlaskClient, project: str) -> None:
+    address = f"/console/settings/no-effect?project={project}"
+    assert "None of these settings is without effect." in shared.get(address).text
+    pool = {"attributes": {"matching_attributes": {"cluster_assignment": {"cluster_pool_name": "nowhere"}}}}
+    shared.put(f"/api/v1/project_domain_attributes/{project}/{DOMAIN}", json={**pool, "message": "It is to come."})
+    page = shared.get(f"{address}&resource_type=CLUSTER_ASSIGNMENT").text
+    assert "cluster_pool_name" in page
+    assert "It is to come." in page
+    assert f"rainbowctl get no-effect cluster-pool-attribute -p {project}" in page
+    assert "No effect" in shared.get("/console/fleet/warnings").text

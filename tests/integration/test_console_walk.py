@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import unescape
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -15,15 +16,16 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import func, select
 
-from admin.console.commands import selector_options
+from admin.console.commands import selector_options, update_options
 from admin.store.database import metadata
 from ctl.cli.session import Session
 from ctl.client.selectors import parse_selector
 from ctl.main import root
+from tests.integration.test_console import send
 from tests.support.apps import context_of, opened_app
 from tests.support.console_walks import walked
 from tests.support.hostile_values import EMOJI, LONG, MARKUP, RIGHT_TO_LEFT, store_hostile_values
-from tests.support.placing import API, PROJECT, created, ok
+from tests.support.placing import API, DOMAIN, PROJECT, created, ok, put_cluster
 
 #: What looking at pages may write: when a token was used, and what the index has read.
 _NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
@@ -91,7 +93,7 @@ def test_rainbowctl_has_every_command_that_pages_tell(pages: dict[str, str]) -> 
     assert any(" contains " in command for command in commands)
 
 
-def parse(words: list[str]) -> None:
+def parse(words: list[str]) -> click.Context:
     """Read a command line as rainbowctl does, and run nothing."""
     ctx = root().make_context("rainbowctl", list(words), obj=Session())
     while isinstance(ctx.command, click.Group):
@@ -101,6 +103,7 @@ def parse(words: list[str]) -> None:
     for param in ctx.command.params:
         if "--filter.fieldSelector" in param.opts and (selector := ctx.params.get(str(param.name))):
             assert parse_selector(selector, "--filter.fieldSelector", now=datetime.now(UTC))
+    return ctx
 
 
 def test_what_no_flag_says_is_a_field_selector() -> None:
@@ -127,3 +130,83 @@ def test_a_search_that_no_name_can_fit_is_refused_at_its_field(shared: FlaskClie
     for search in ("\0", "x" * 20_000):
         refused = shared.get(f"/console/executions?search={quote(search)}")
         assert (refused.status_code, "<code>search</code>" in refused.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        ({"payload": {"a": 1}}, ["--attrFile", "FILE"]),
+        (
+            {"set": {"limits.cpu": "2", "tags": ["a,b"]}, "unset": ["limits.gpu"], "inherit": ["defaults.cpu"]},
+            [
+                *("--set", 'limits.cpu="2"', "--set", 'tags=["a,b"]'),
+                *("--unset", "limits.gpu", "--inherit", "defaults.cpu"),
+            ],
+        ),
+    ],
+)
+def test_a_planned_change_is_a_command(change: dict[str, Any], options: list[str]) -> None:
+    assert update_options(change) == options
+
+
+def flags_of(words: list[str]) -> dict[str, Any]:
+    """What rainbowctl reads from a command line."""
+    return {name: value for name, value in parse(words).params.items() if value not in (None, (), False, "")}
+
+
+def commands_on(api: FlaskClient, address: str) -> list[dict[str, Any]]:
+    """The commands beside a page as rainbowctl reads them."""
+    page = api.get(address)
+    assert page.status_code == 200, page.text
+    commands = re.findall(r"<code>(rainbowctl [^<]*)</code>", page.text)
+    return [flags_of(shlex.split(unescape(command))[1:]) for command in commands]
+
+
+def test_commands_have_what_the_address_of_their_page_has(shared: FlaskClient, project: str) -> None:
+    put_cluster(shared, f"east-{project}", cluster_resources=True)
+    created(shared, "e", project=project)
+    [history] = commands_on(
+        shared,
+        "/console/history?after=7d&before=1h&actor=ann&source=revision&executions=true&resource_type=CLUSTER"
+        f"&name=east-{project}",
+    )
+    values = [value for value in history.values() if isinstance(value, str)]
+    assert {"7d", "1h", "ann", "revision", "cluster", f"east-{project}"} <= set(values)
+    assert True in history.values()
+    [listed] = commands_on(shared, "/console/executions?phase=QUEUED&sort_by.key=name&sort_by.direction=ASCENDING")
+    assert (listed["sort_by"], listed["is_ascending"]) == ("name", True)
+    address = f"/console/executions/{project}/{DOMAIN}/e?why_not=east-{project}&decision=1"
+    explained = commands_on(shared, address)[1]
+    assert {f"east-{project}", 1} <= {value for value in explained.values() if isinstance(value, str | int)}
+    [namespaces] = commands_on(shared, f"/console/fleet/namespaces?cluster=east-{project}&failing=true")
+    assert f"east-{project}" in namespaces.values()
+    assert True in namespaces.values()
+
+
+def test_what_a_form_of_creation_says_is_a_command(shared: FlaskClient, project: str) -> None:
+    put_cluster(shared, f"east-{project}")
+    job = {
+        "command": ["sh", "-c", "echo 'a b'"],
+        "image": "debian",
+        "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "duration": "1h"},
+        "environment": {"A": "b c"},
+    }
+    created(shared, "e", project=project, job=job, cluster=f"east-{project}", retry={"attempts": 3, "on_lost": "fail"})
+    [command] = commands_on(shared, f"/console/create?like={project}/{DOMAIN}/e")
+    texts = {name: value for name, value in command.items() if isinstance(value, str | int)}
+    assert {"debian", "2", "1Gi", "1h", f"east-{project}", 2, "fail"} <= set(texts.values())
+    assert {"A": "b c"} in command.values()
+    assert any("echo 'a b'" in value for value in command.values() if isinstance(value, tuple | list))
+
+
+def test_the_request_of_a_plan_is_shown_with_the_version_that_it_expects(shared: FlaskClient, project: str) -> None:
+    row = f"project={project}&domain={DOMAIN}&resource_type=TASK_RESOURCE"
+    form = f"/console/settings/edit?{row}&form=raw"
+    planned = send(shared, form, form, version="0", payload="defaults: {cpu: '1'}")
+    assert planned.status_code == 200, planned.text
+    lines = [unescape(line) for line in re.findall(r"<code>([^<]*)</code>", planned.text)]
+    assert any(line.startswith("rainbowctl update task-resource-attribute") for line in lines)
+    [request] = [line for line in lines if line.startswith("curl")]
+    assert "-X PUT" in request
+    assert "-H 'If-None-Match: *'" in request
+    assert "dry_run=true" in request

@@ -66,4 +66,11 @@ def test_a_log_with_controls_and_a_line_of_a_megabyte_is_scrolled_and_searched(
         page.fill("#log-search", "the end")
         page.wait_for_selector("#log-state:has-text('1 of 2004 lines')")
         assert page.inner_text("#log").strip() == "the end"
+        page = visitor.visit(f"/console/executions/{PROJECT}/{DOMAIN}/prints/log")
+        assert "red" not in page.inner_text("#log")  # only its end is loaded
+        page.fill("#log-search", "right to left")
+        page.click("#log-whole")
+        page.wait_for_selector("#log-state:has-text('1 of 2004 lines')")
+        assert "red" in page.inner_text("#log")
+        assert page.locator("#log-part").is_hidden()
         visitor.check()

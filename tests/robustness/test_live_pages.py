@@ -12,15 +12,11 @@ import requests
 from playwright.sync_api import Browser, Page
 
 from tests.support.admins import RunningAdmin, running_admin
-from tests.support.browsers import visiting
+from tests.support.browsers import HIDE, visiting
 from tests.support.placing import DOMAIN, JOB, PROJECT
 from tests.support.waiting import wait_until
 
 _LIST = "/console/executions"
-_HIDE = """(hidden) => {
-  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
-  document.dispatchEvent(new Event("visibilitychange"));
-}"""
 
 
 def create(url: str, name: str) -> None:
@@ -71,12 +67,12 @@ def test_a_list_keeps_what_its_reader_does_and_a_hidden_one_has_no_stream(browse
         shows(page, "third")
 
         has_streams(admin, 1)
-        page.evaluate(_HIDE, True)
+        page.evaluate(HIDE, True)
         has_streams(admin, 0)
         create(admin.url, "fourth")
         page.wait_for_timeout(2500)
         assert not is_shown(page, "fourth")
-        page.evaluate(_HIDE, False)
+        page.evaluate(HIDE, False)
         shows(page, "fourth")
         has_streams(admin, 1)
         visitor.check()

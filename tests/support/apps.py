@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from flask import Flask
+from flask.testing import FlaskClient
 
 from admin.services.context import Context
+from admin.store.execution_lists import ListLimits
 from admin.testing import admin_app
 from tests.support.compiled_once import compile_once
 
@@ -27,3 +30,9 @@ def context_of(app: Flask) -> Context:
     """What the services of an app work with."""
     context: Context = app.extensions["rainbow"]
     return context
+
+
+def set_limits(app: Flask, **limits: int) -> FlaskClient:
+    """Let the lists of an app look at fewer executions; a client of it."""
+    app.extensions["rainbow"] = replace(app.extensions["rainbow"], list_limits=ListLimits(**limits))
+    return app.test_client()

@@ -20,6 +20,13 @@ _OPTIONS = {
     "preload": False,
 }
 HEIGHT = 900
+#: A name of this machine that browsers do not take for it, so that its plain HTTP is as little trusted as another's.
+ELSEWHERE = "console.test"
+#: Lets a page believe that its tab is hidden, or is not.
+HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 _HAS_AXE = "typeof axe !== 'undefined'"
 _RUN_AXE = """options => axe.run(options).then(results => results.violations.flatMap(
     rule => rule.nodes.map(node => `axe: ${rule.id}: ${node.html.slice(0, 200)}`)))"""
@@ -37,7 +44,8 @@ def running_browser() -> Iterator[Browser]:
     """A browser, which is closed in any case."""
     with sync_playwright() as playwright:
         # Without its sandbox, which root cannot have; pages are those of the admin under test alone.
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        names = f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu", names])
         try:
             yield browser
         finally:
@@ -96,6 +104,14 @@ class Visitor:
                     self.check()
                 assert text in self.page.inner_text("main"), path
                 assert self.page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+
+
+def sign_in(visitor: Visitor, token: str) -> Page:
+    """Sign in with a token at the page that asks for it."""
+    page = visitor.page
+    page.fill("[name=token]", token)
+    page.click("button:text-is('Sign in')")
+    return page
 
 
 @contextmanager

@@ -29,9 +29,11 @@ class SmallConsole:
 
     url: str
     agents: Mapping[str, HttpAgent]
+    token: str | None = None  #: that operators share
 
     def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Document:
         """What REST answers."""
+        token = token or self.token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = requests.request(method, f"{self.url}/api/v1/{path}", json=body, headers=headers, timeout=60)
         assert answer.ok, answer.text
@@ -47,8 +49,16 @@ class SmallConsole:
 
 
 @contextmanager
-def running_small_console(directory: Path, **sections: Any) -> Iterator[SmallConsole]:
-    """An admin in this process, with three clusters of which one was never seen; none of the others falls silent."""
+def running_small_console(directory: Path, token: str | None = None, **sections: Any) -> Iterator[SmallConsole]:
+    """An admin in this process, with three clusters of which one was never seen; none of the others falls silent.
+
+    With a token every request needs one: this, which operators share, or that of a user.
+    """
+    if token is not None:
+        shared = directory / "token"
+        shared.write_text(token)
+        shared.chmod(0o600)
+        sections = {**sections, "server": {"apiTokenFile": str(shared)}}
     clusters = {
         "poolNameClusterMap": {"gpu": [{"id": "east", "weight": 2}, {"id": "west"}], "spare": [{"id": "north"}]},
         "clusterConfigs": [{"name": name} for name in ("east", "west", "north")],
@@ -60,7 +70,7 @@ def running_small_console(directory: Path, **sections: Any) -> Iterator[SmallCon
         for agent in agents.values():
             agent.register(engine="local")
             agent.sync(report={"capacity": _CAPACITY, "free": {**_CAPACITY, "cpu": 40}})
-        yield SmallConsole(url=url, agents=agents)
+        yield SmallConsole(url=url, agents=agents, token=token)
 
 
 def fill(console: SmallConsole) -> None:
@@ -108,3 +118,19 @@ def register_launch_plan(console: SmallConsole) -> None:
         "fixed_inputs": {"team": "search"},
     }
     console.call("POST", "launch_plans", {"id": {**id, "name": "nightly"}, "spec": spec, "state": "ACTIVE"})
+
+
+def describe(console: SmallConsole, cluster: str) -> None:
+    """Describe a cluster of four nodes, each with two sockets of 16 cores and a GPU."""
+    around: list[int | None] = [None, *[0] * 4, *(node for node in range(1, 5) for _ in range(2))]
+    types = ["cluster", *["node"] * 4, *["socket"] * 8]
+    for socket in range(5, 13):
+        types += [*["core"] * 16, "gpu"]
+        around += [socket] * 17
+    nodes = {str(number): {"metadata": {"type": type_}} for number, type_ in enumerate(types)}
+    edges = [
+        {"source": str(outer), "target": str(number), "relation": "contains"}
+        for number, outer in enumerate(around)
+        if outer is not None
+    ]
+    console.call("PUT", f"clusters/{cluster}/description", {"graph": {"nodes": nodes, "edges": edges}})

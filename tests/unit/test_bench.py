@@ -291,14 +291,14 @@ def test_of_rounds_that_differ_by_what_happens_in_them_the_slowest_counts() -> N
 def test_every_page_of_the_console_is_promised_in_time_and_size() -> None:
     figures = Figures(
         figure
-        for title in console.pages()
+        for title in console.titles()
         for figure in (
             _figure(console.NAME, console.time_of(title), 199.0, unit="ms"),
             _figure(console.NAME, console.size_of(title), 151.0, unit="kB"),
         )
     )
     kept = [promise.kept for promise in judged(figures) if promise.kept is not None]
-    assert kept == [True, False] * len(console.pages())
+    assert kept == [True, False] * len(console.titles())
 
 
 def test_creations_while_questions_are_asked_are_judged_against_those_without() -> None:

@@ -20,15 +20,81 @@ if (themeButton) {
 // On a narrow screen the part of the console that is shown may be at the end of the bar.
 document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
+// Over plain HTTP browsers have no clipboard for scripts: what is to be copied is selected there, and copied as by hand.
+async function copy(node) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(node.textContent);
+    return true;
+  }
+  getSelection().selectAllChildren(node);
+  const isCopied = document.execCommand("copy");
+  if (isCopied) getSelection().removeAllRanges();
+  return isCopied;
+}
+
 for (const button of document.querySelectorAll("button[data-copy]")) {
-  if (!navigator.clipboard) continue;
   button.hidden = false;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-    button.textContent = "Copied";
+    const isCopied = await copy(button.previousElementSibling).catch(() => false);
+    button.textContent = isCopied ? "Copied" : "Press Ctrl+C";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 }
+
+// A form is sent once; what takes over a second is seen to go on.
+const SHOWN_AFTER_MILLISECONDS = 1000;
+addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented) return;
+  if ("isSent" in form.dataset) {
+    event.preventDefault();
+    return;
+  }
+  if (form.method !== "post") return;
+  form.dataset.isSent = "";
+  setTimeout(() => {
+    const progress = document.createElement("progress");
+    progress.setAttribute("aria-label", "The admin works on it");
+    (event.submitter ?? form.lastElementChild).after(progress);
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+  }, SHOWN_AFTER_MILLISECONDS);
+});
+// A page that comes back as it was, by the browser's back button, may be sent again.
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-is-sent]")) {
+    delete form.dataset.isSent;
+    for (const progress of form.querySelectorAll("progress")) progress.remove();
+    for (const button of form.querySelectorAll("button")) button.disabled = false;
+  }
+});
+
+// How long ago something was goes on while the page is open, by the admin's clock.
+const ahead = Date.parse(document.body.dataset.now) - Date.now();
+const UNITS = [["year", 31536000], ["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+const EVERY_MILLISECONDS = 5000;
+
+function ago(then) {
+  const seconds = (Date.now() + ahead - then) / 1000;
+  const rest = Math.floor(Math.abs(seconds));
+  const [unit, size] = UNITS.find(([, size]) => rest >= size) ?? UNITS.at(-1);
+  const count = Math.floor(rest / size);
+  const span = `${count} ${unit}${unit === "year" && count > 1 ? "s" : ""}`;
+  return seconds <= -1 ? `in ${span}` : `${span} ago`;
+}
+
+function updateTimes() {
+  if (document.hidden) return;
+  const selection = getSelection();
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const text = ago(Date.parse(time.dateTime));
+    if (time.textContent !== text && !(!selection.isCollapsed && selection.containsNode(time, true))) {
+      time.textContent = text;
+    }
+  }
+}
+
+setInterval(updateTimes, EVERY_MILLISECONDS);
+document.addEventListener("visibilitychange", updateTimes);
 
 // A log shows its end first.
 for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;

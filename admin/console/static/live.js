@@ -8,6 +8,7 @@ let version = main.dataset.liveVersion; // what the page shows
 let wanted = version; // what there is to be shown
 let source;
 let isAsking = false;
+let isAged = false; // shown so long ago that durations and what is counted by time are others now
 let isHeld = false; // until no text is selected
 let isPolled = false;
 let isLost = false;
@@ -93,13 +94,17 @@ function swap(fresh) {
 }
 
 async function ask() {
-  if (isAsking || isOver || document.hidden || version === wanted) return;
+  if (isAsking || isOver || document.hidden || (version === wanted && !isAged)) return;
   isHeld = isSelecting();
   if (isHeld) return;
   isAsking = true;
   const asked = wanted;
   try {
     const answer = await fetch(location.href, { headers: { "Rainbow-Live": "1" } });
+    if (answer.status === 401 || answer.redirected) {
+      stop("You are signed out, so this page stays as it is. Load it again to sign in.");
+      return;
+    }
     if (answer.status >= 400 && answer.status < 500 && answer.status !== 429) {
       stop("This page can no longer be shown to you. Load it again to see why.");
       return;
@@ -109,6 +114,7 @@ async function ask() {
     isHeld = isSelecting();
     if (isHeld) return;
     swap(fresh);
+    isAged = false;
     version = fresh.querySelector("main").dataset.liveVersion;
     if (wanted === asked) wanted = version;
     if (isLost) start();
@@ -136,6 +142,11 @@ function start() {
   source = new EventSource(`${main.dataset.liveEvents}?${query}`);
   source.addEventListener("live", (event) => hear(event, "Live"));
   source.addEventListener("changed", (event) => hear(event, "Live"));
+  source.addEventListener("aged", (event) => {
+    isAged = true;
+    hear(event, "Live");
+  });
+  source.addEventListener("behind", (event) => say(`Behind: what has changed is shown in about ${event.data} s`));
   source.addEventListener("full", (event) => hear(event, "Looked at again every 15 seconds"));
   source.addEventListener("end", () => stop("You may no longer see this page. Load it again to see why."));
   source.addEventListener("error", () => {

@@ -120,7 +120,7 @@ FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "valu
 #: Fields that go on until now while an execution runs, or waits.
 AS_OF_NOW = ("duration", "waited")
 SORT_FIELDS = (
-    *("created_at", "updated_at", "started_at", "not_before"),
+    *("created_at", "updated_at", "started_at", "finished_at", "not_before"),
     *("name", "phase", "cluster", "pool", "label", *AS_OF_NOW),
 )
 #: The day of creation, in UTC, which executions are only counted by.
