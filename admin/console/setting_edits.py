@@ -37,19 +37,22 @@ _REDECIDE = "/settings/redecide"
 _MESSAGE_LENGTH = 1000
 #: Of how many executions the names stand in the address of a list.
 _MOST_NAMED = 20
+#: How many executions one form decides again; what is left has a form of its own.
+_MOST_DECIDED = 1000
 
 
 class _Place:
     """A kind at a scope, which the address of each of these pages names."""
 
     def __init__(self) -> None:
-        query = asked_query(*SCOPE_KEYS, "resource_type", "form")
+        query = asked_query(*SCOPE_KEYS, "resource_type", "form", "after")
         self.keys = asked_scope(query)
         level = scope_of(self.keys).level
         if level is Level.PLATFORM:
             raise invalid("domain", "is missing: what applies everywhere is in the admin's configuration.")
         self.kind = kind_called(query.get("resource_type", ""))
         self.is_raw = query.get("form") == "raw"
+        self.after: str = query.get("after", "")  #: which executions were decided again before
         self._noun = f"{level.value.replace('-', '_')}_attribute"
 
     def address(self, action: str, **query: str | None) -> str:
@@ -284,13 +287,17 @@ def show_changed() -> str:
         row=payload,
         row_version=version,
         redecided=_redecide(place, dry_run=True),
+        after=place.after,
     )
 
 
-def _redecide(place: _Place, *, dry_run: bool) -> Any:
+def _redecide(place: _Place, *, dry_run: bool, after: str = "") -> Any:
     """What becomes of the executions that wait at a scope if they adopt its settings; None where one may not."""
     try:
-        return ask("redecide_executions", {"dry_run": dry_run}, {"selector": _selector(place)})
+        body: dict[str, Any] = {"selector": _selector(place)}
+        if not dry_run:
+            body |= {"limit": _MOST_DECIDED} | ({"token": after} if after else {})
+        return ask("redecide_executions", {"dry_run": dry_run}, body)
     except RainbowError as error:
         if dry_run and error.status == 403:
             return None
@@ -305,8 +312,10 @@ def _selector(place: _Place) -> dict[str, str]:
 def redecide(form: Mapping[str, str]) -> Response:
     """Let the executions that wait at a scope adopt its settings."""
     place = _Place()
-    answered = _redecide(place, dry_run=False)
+    answered = _redecide(place, dry_run=False, after=form.get("after", ""))
     notice = f"{answered['changed']} decided again, {answered['moved']} moved to another cluster."
+    if not answered["complete"]:
+        return go_to(place.address("changed", after=answered["token"]), f"{notice} Others still wait: go on with them.")
     return go_to(_page_of_decided(place, answered["executions"]), notice)
 
 

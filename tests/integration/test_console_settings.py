@@ -12,6 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from admin.console import setting_edits
 from admin.console.front import all_pages
 from admin.console.setting_forms import fields_of, patch_of, sent_fields
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -240,6 +241,29 @@ def test_executions_that_were_decided_again_are_shown_also_when_they_wait_no_mor
         ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{name}"))
     shown = api.get(decided.location).text
     assert [name for name in ("one", "two", "unchanged") if f'/{name}">' in shown] == ["one", "two"]
+
+
+def test_one_form_decides_so_many_again_and_the_next_goes_on_with_the_others(
+    api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setting_edits, "_MOST_DECIDED", 1)
+    for name in ("east", "west"):
+        put_cluster(api, name)
+    put_pool(api, "first", {"east": 1})
+    put_pool(api, "second", {"west": 1})
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "first"})
+    for name in ("one", "two"):
+        created(api, name)
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "second"})
+    address = f"/console/settings/changed?{WHERE}&resource_type=CLUSTER_ASSIGNMENT"
+    decided = send(api, address.replace("/changed?", "/redecide?"), address)
+    assert [execution(api, name)["cluster"] for name in ("one", "two")] == ["west", "east"]
+    shown = api.get(decided.location).text
+    assert "Go on with the others" in shown
+    [after] = re.findall(r'name="after" value="([^"]+)"', shown)
+    last = send(api, address.replace("/changed?", "/redecide?"), decided.location, after=after)
+    assert [execution(api, name)["cluster"] for name in ("one", "two")] == ["west", "west"]
+    assert last.location == f"/console/executions/{PROJECT}/{DOMAIN}/two"
 
 
 def test_leaves_are_set_unset_and_inherited_one_by_one(api: FlaskClient) -> None:
