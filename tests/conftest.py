@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -18,11 +19,14 @@ from flask.testing import FlaskClient
 from admin.services.context import Context
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.agent_processes import Site, engine_settings, running_site
+from tests.support.agents import Clock, own_clock, played_agent, set_clock
 from tests.support.apps import context_of, opened_app
+from tests.support.asking import Asker, MakeAsker
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.disks import SmallDisk, mounted_disk
 from tests.support.memory_files import use_memory_for_files
 from tests.support.openid_provider import OpenIdProvider, is_installed, running_provider
+from tests.support.placing import new_project, put_pool
 from tests.support.postgresql import binaries, running_postgresql
 from tests.support.programs import kept_warm
 from tests.support.redis import RunningRedis, redis_server, running_redis
@@ -240,3 +244,46 @@ def site(request: pytest.FixtureRequest, admin: RunningAdmin, tmp_path: Path) ->
     """A cluster of each engine."""
     with running_site(admin, tmp_path, **engine_settings(request.param, request)) as site:
         yield site
+
+
+@pytest.fixture
+def shared_context(shared_app: Flask) -> Context:
+    return context_of(shared_app)
+
+
+@pytest.fixture
+def clock(shared_app: Flask) -> Iterator[Clock]:
+    """A clock of the test's own."""
+    with own_clock(shared_app) as clock:
+        yield clock
+
+
+@pytest.fixture
+def app_clock(app: Flask) -> Clock:
+    """A clock of an admin that is the test's own."""
+    clock = Clock()
+    set_clock(app, clock)
+    return clock
+
+
+@pytest.fixture
+def project(shared: FlaskClient, request: pytest.FixtureRequest) -> str:
+    """A project of the test's own, called the same every time, so that its executions draw the same."""
+    return new_project(shared, "p" + hashlib.blake2b(request.node.nodeid.encode(), digest_size=6).hexdigest())
+
+
+@pytest.fixture
+def asker(shared_app: Flask, shared: FlaskClient, clock: Clock, project: str) -> MakeAsker:
+    """Makes the pool of a test; its clusters have agents that can bid, but for those called old."""
+
+    def make(*names: str, **fields: Any) -> Asker:
+        agents = {
+            name: played_agent(shared, context_of(shared_app), f"{name}-{project}", project=project) for name in names
+        }
+        asker = Asker(shared, shared_app, clock, project, agents)
+        for name, agent in agents.items():
+            agent.sync(**({} if name.startswith("old") else {"can_bid": True}))
+        put_pool(shared, asker.pool, [asker.full(name) for name in names], strategy="ask", **fields)
+        return asker
+
+    return make

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 
 from admin.core.settings.scopes import Scope
 from tests.integration.test_execution_quotas import quota
-from tests.integration.test_told_names import Told, made_user
+from tests.robustness.test_told_names import Told, made_user
 from tests.support.agents import PlayedAgent, add, closure, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (
