@@ -147,7 +147,11 @@ def test_a_form_is_sent_once_and_shows_that_it_goes_on(browser: Browser, staffed
         page = visitor.visit(f"{_RUNS}/slow/cancel")
         sign_in(visitor, staffed.tokens["ed"])
         page.fill("[name=confirmation]", "slow")
-        page.route("**/slow/cancel", sent.append)  # answered at the end of the test
+
+        def keep(route: Route) -> None:
+            sent.append(route)
+
+        page.route("**/slow/cancel", keep)  # answered at the end of the test
         page.evaluate("for (let time = 0; time < 2; time += 1) document.querySelector('button.danger').click()")
         page.wait_for_selector("progress")
         assert page.evaluate("document.querySelector('button.danger').disabled")
