@@ -38,7 +38,7 @@ _STATE_KEYS = (
     *("takes_work", "takes_none_because", "full", "bids"),
 )
 _AGENT_KEYS = (
-    *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
+    *("agent", "agent_instance", "agent_host", "agent_since", "agent_version", "problem", "waits_for"),
     *("draining", "drain_deadline", "last_sync_at", "leases", "unreachable_since", "unreachable_reason"),
 )
 _STORED = ("provenance", "version_pruned")

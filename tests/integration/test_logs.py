@@ -90,6 +90,7 @@ def test_pieces_are_joined_and_read_from_any_offset(agent: PlayedAgent) -> None:
         "offset": 0,
         "data": "hello world\n",
         "next_offset": 12,
+        "end": 12,
         "complete": False,
         "truncated": False,
     }
@@ -135,6 +136,7 @@ def test_of_ten_megabytes_the_beginning_and_the_end_are_kept_and_it_is_said(agen
         "offset": 0,
         "data": "",
         "next_offset": len(data),
+        "end": len(data),
         "complete": True,
         "truncated": True,
     }

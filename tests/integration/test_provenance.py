@@ -509,7 +509,7 @@ def test_the_command_line_names_who_set_each_field(
         ben, eve = "revision 1, anonymous (says ben)", "revision 2, anonymous (says eve)"
         message = rainbowctl(f"create execution first {here} --memory 3Gi -- true", status=2)
         assert f"That was set by {ben}, " in message
-        for line in (f"get task-resource-attribute {here}", f"explain task-resource-attribute {here}"):
+        for line in (f"get task-resource-attribute {here}", f"explain task-resource-attribute {here} -o wide"):
             fields = dict(row.split(maxsplit=1) for row in rainbowctl(line).splitlines() if row.startswith("limits."))
             assert f"600Mi inherited from domain {DOMAIN} ({ben}, " in " ".join(fields["limits.memory"].split())
             assert eve in fields["limits.cpu"]

@@ -219,7 +219,7 @@ class KubernetesEngine(CommandEngine):
             self._guard(task, task.lease_seconds)
         manifest = job_manifest(task, namespace, self.settings.cluster, self.settings, self._selector(task))
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        record = {"namespace": namespace, "outputs": task.job.get("outputs") or [], "sent_at": time.time()}
+        record = {"namespace": namespace, "outputs": task.job.get("outputs") or [], "sent_at": self._clock.steady()}
         write_json(task.directory / SUBMITTED, record)
         try:
             job = self.api.create(names.jobs_path(namespace), manifest, timeout=f"{self._create_seconds}s")
@@ -282,7 +282,7 @@ class KubernetesEngine(CommandEngine):
             if job is not None and self._is_ours(job, key):
                 self._watched.jobs.put(job)
             # None would be final, and the API server may still be at work on a call whose answer did not come.
-            if job is None and 0 <= time.time() - record.get("sent_at", 0.0) < self._create_seconds + _COMMIT_SECONDS:
+            if job is None and 0 <= self._clock.steady() - record.get("sent_at", 0.0) < self._create_seconds + _COMMIT_SECONDS:
                 raise EngineUnavailable(f"the Job {record['namespace']}/{key} may still be created: asking again")
         if job is None or not self._is_ours(job, key):
             return None
