@@ -30,6 +30,16 @@ _SEEN = {
 }
 
 
+#: Clicks a button twice, and asks for an address once progress is shown, which says whether the button is disabled.
+_CLICK_TWICE = """
+const button = document.querySelector("button.danger");
+new MutationObserver(() => { if (document.querySelector("progress")) fetch(`/shown?${button.disabled}`); })
+  .observe(document.body, { childList: true, subtree: true });
+button.click();
+button.click();
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Staffed:
     """A console with users, by their tokens."""
@@ -151,10 +161,14 @@ def test_a_form_is_sent_once_and_shows_that_it_goes_on(browser: Browser, staffed
         def keep(route: Route) -> None:
             sent.append(route)
 
+        def take(route: Route) -> None:
+            route.fulfill(status=204)
+
         page.route("**/slow/cancel", keep)  # answered at the end of the test
-        page.evaluate("for (let time = 0; time < 2; time += 1) document.querySelector('button.danger').click()")
-        page.wait_for_selector("progress")
-        assert page.evaluate("document.querySelector('button.danger').disabled")
+        page.route("**/shown?*", take)
+        with page.expect_request("**/shown?*") as shown:  # the page answers no other question while its form is sent
+            page.evaluate(_CLICK_TWICE)
+        assert shown.value.url.endswith("?true")
         [route] = sent
         route.abort()
 
