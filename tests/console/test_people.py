@@ -88,7 +88,8 @@ def test_a_viewer_signs_in_and_finds_no_action(browser: Browser, staffed: Staffe
         visitor.check()
         sign_in(visitor, staffed.tokens["vera"])
         assert page.url == f"{staffed.console.url}/console/executions?phase=QUEUED"
-        visitor.visit_pages(_SEEN)
+        for address, text in _SEEN.items():
+            assert text in visitor.visit(address).inner_text("main"), address
         for address in (_RUNS + "/report-0", f"/console/settings?{_SCOPE}", "/console/fleet/clusters/east"):
             visitor.visit(address)
             assert page.locator("main a:text-matches('(Cancel|Edit|Relaunch|Cordon|Drain|Decide again)')").count() == 0
