@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,11 @@ def shows(page: Page, name: str) -> None:
 def says(page: Page, text: str) -> None:
     """The line below the page tells how it is kept up to date."""
     page.wait_for_selector(f"#live-state:has-text('{text}')")
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) != 0
 
 
 def open_streams(admin: RunningAdmin) -> int:

@@ -10,7 +10,6 @@ import contextlib
 import math
 import os
 import platform
-import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -282,7 +281,8 @@ class KubernetesEngine(CommandEngine):
             if job is not None and self._is_ours(job, key):
                 self._watched.jobs.put(job)
             # None would be final, and the API server may still be at work on a call whose answer did not come.
-            if job is None and 0 <= self._clock.steady() - record.get("sent_at", 0.0) < self._create_seconds + _COMMIT_SECONDS:
+            sent_seconds = self._clock.steady() - record.get("sent_at", 0.0)  # negative after a restart of the machine
+            if job is None and 0 <= sent_seconds < self._create_seconds + _COMMIT_SECONDS:
                 raise EngineUnavailable(f"the Job {record['namespace']}/{key} may still be created: asking again")
         if job is None or not self._is_ours(job, key):
             return None

@@ -76,7 +76,17 @@ def test_the_agent_hands_nothing_else_of_a_lease_to_its_engine() -> None:
 
 def test_a_new_part_of_a_task_is_looked_at_here() -> None:
     assert {field.name for field in fields(Task)} - TASK_FIELDS.keys() == {
-        *("key", "job", "directory", "environment", "time_limit_seconds", "lease_seconds", "config", "priority", "answer_seconds"),
+        *(
+            "key",
+            "job",
+            "directory",
+            "environment",
+            "time_limit_seconds",
+            "lease_seconds",
+            "config",
+            "priority",
+            "answer_seconds",
+        ),
     }
 
 
