@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.clocks import SYSTEM_CLOCK
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, Task
 from agent.engines.kubernetes import KubernetesEngine, names, watches
 from agent.engines.kubernetes.api import Api, Refusal
@@ -242,7 +243,7 @@ def test_a_job_whose_creation_was_not_answered_may_still_come(
     assert answers == [None]
     # The same, had the API server been away for a moment only.
     record = engine.directory / task.key / SUBMITTED
-    write_json(record, {**(read_json(record) or {}), "sent_at": time.time()})
+    write_json(record, {**(read_json(record) or {}), "sent_at": SYSTEM_CLOCK.steady()})
     with pytest.raises(EngineUnavailable, match="may still be created"):
         engine.find(task.key)
     answers.clear()

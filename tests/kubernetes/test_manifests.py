@@ -58,6 +58,7 @@ def test_the_base_names_every_manifest_and_the_api_server_takes_them(api: Api) -
     for document in in_base("Deployment", "StatefulSet", "ConfigMap", "Service"):
         # A dry run with strict validation: an unknown field is an error.
         api.create(f"{_PATHS[document['kind']]}?dryRun=All&fieldValidation=Strict", document)
+    assert api.get(_PATHS["Deployment"])["items"] == []
 
 
 def in_base(*kinds: str) -> list[dict[str, Any]]:

@@ -110,7 +110,8 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> tuple[httpx.Response, dict[str, Any]]:
         try:
-            answer = self._client.request(method, path, json=document, params=query, headers=headers)
+            # An empty query would take the place of one in the path.
+            answer = self._client.request(method, path, json=document, params=query or None, headers=headers)
             body: dict[str, Any] = answer.json() if answer.content else {}
         except (httpx.HTTPError, ConfigError, OSError) as error:
             raise EngineUnavailable(f"the Kubernetes API server does not answer: {describe(error)}") from error
