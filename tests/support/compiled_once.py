@@ -1,12 +1,16 @@
-"""Compile routes and SQL statements once in a process, not once for each app that a test makes.
+"""Compile routes, SQL statements and templates once in a process, not once for each app that a test makes.
 
 For speed alone: this is most of what making an app takes, and no test depends on it.
 """
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
+from flask import Flask
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 from sqlalchemy import Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
@@ -21,8 +25,23 @@ _rules: dict[tuple[Any, ...], Rule] = {}
 _statements: dict[type[DefaultDialect], LRUCache[Any, Any]] = {}
 
 
+class CompiledTemplates(BytecodeCache):
+    """The code of templates, by their name and source."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
 def compile_once() -> None:
     """Let all apps of this process share what they compile."""
+    Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": CompiledTemplates()}
     Rule.compile = _compiled_rule  # type: ignore[method-assign]
     Engine.__init__ = _engine_with_shared_statements  # type: ignore[method-assign]
     # Statements are kept by the dialect that they were compiled for, and each engine has a dialect of its own.
