@@ -35,6 +35,8 @@ from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+_DATABASES = ("sqlite", "postgresql")
+
 use_memory_for_files()
 gc.disable()  # until everything is loaded: none of it is garbage
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background jobs; every program would inherit it
@@ -64,6 +66,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
     gc.enable()
+
+
+def argument_names(mark: pytest.Mark) -> list[str]:
+    """The arguments that a mark gives values to."""
+    names = mark.args[0]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what needs a database on both kinds, or on those that its module names."""
+    chosen = {name for mark in metafunc.definition.iter_markers("parametrize") for name in argument_names(mark)}
+    for fixture in ("database_url", "shared_app"):
+        if fixture in metafunc.fixturenames and fixture not in chosen:
+            metafunc.parametrize(fixture, getattr(metafunc.module, "DATABASES", _DATABASES), indirect=True)
 
 
 class Scale:
@@ -165,7 +181,7 @@ def new_postgresql_database(postgresql_databases: PostgresqlDatabases) -> Callab
     return postgresql_databases.empty
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database of each kind, migrated if the test creates apps on it, otherwise empty."""
     is_set_up = "make_app" in request.fixturenames
@@ -207,7 +223,7 @@ def api(app: Flask) -> FlaskClient:
     return app.test_client()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """One admin for a whole module, on both databases; the module's SECTIONS configure it."""
     if request.param == "sqlite":

@@ -30,6 +30,8 @@ from tests.support.placing import (
     register_workflow,
 )
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 INPUTS = {
     "data": {"type": "string"},
     "epochs": {"type": "integer", "default": 3},

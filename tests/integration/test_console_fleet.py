@@ -34,6 +34,8 @@ from tests.support.placing import (
 )
 from tests.support.small_console import HOSTILE
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 FLEET = "/console/fleet"
 
 

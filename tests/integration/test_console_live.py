@@ -23,6 +23,8 @@ from tests.support.databases import SqliteDatabases
 from tests.support.placing import DOMAIN, JOB, PROJECT
 from tests.support.waiting import wait_until
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 EVENTS = "/console/events"
 LIST = "/console/executions"
 _ONE_WORKER = {"RAINBOW_SERVER_WORKERS": "1", "RAINBOW_CONSOLE_LIVE_STREAMS": "2"}

@@ -14,6 +14,8 @@ from tests.support.agents import Clock, closure, played_agent, set_clock
 from tests.support.apps import context_of, set_limits
 from tests.support.placing import API, PROJECT, created, ok, put_cluster
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 DAY = 24 * 3600
 LIST = "/console/executions"
 

@@ -14,6 +14,8 @@ from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of, opened_app
 from tests.support.placing import DOMAIN, PROJECT, asked, pool, stored
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 _RUNS = f"/console/executions/{PROJECT}/{DOMAIN}"
 _ROW = f"project={PROJECT}&domain={DOMAIN}&resource_type=CLUSTER_ASSIGNMENT"
 ROLES = ("viewer", "submitter", "editor", "operator")

@@ -27,6 +27,8 @@ from tests.support.apps import context_of
 from tests.support.placing import DOMAIN, PROJECT, created, execution
 from tests.support.waiting import wait_until
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 _OWN = {"Origin": "http://localhost"}
 _PAGE = f"/console/executions/{PROJECT}/{DOMAIN}/kept"
 _CANCEL = f"{_PAGE}/cancel"

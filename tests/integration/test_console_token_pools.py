@@ -14,6 +14,8 @@ from tests.support.placing import API, DOMAIN, PROJECT, get, ok
 from tests.support.ports import free_port
 from tests.support.small_console import HOSTILE
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 POOLS = "/console/token-pools"
 
 

@@ -11,6 +11,9 @@ from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of
 from tests.support.placing import DOMAIN, PROJECT
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
+
 
 def test_users_their_grants_and_what_they_may_do_are_shown(app: Flask) -> None:
     ada = made_user(app, description="<b>Counts</b>.")

@@ -27,6 +27,8 @@ from tests.support.console_walks import walked
 from tests.support.hostile_values import EMOJI, LONG, MARKUP, RIGHT_TO_LEFT, store_hostile_values
 from tests.support.placing import API, DOMAIN, PROJECT, created, ok, put_cluster
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 #: What looking at pages may write: when a token was used, and what the index has read.
 _NOTED = {"audit_events", "cluster_tokens", "user_tokens"}
 

@@ -16,6 +16,8 @@ from tests.integration.test_users import made_user
 from tests.support.apps import context_of
 from tests.support.placing import DOMAIN, PROJECT, created, nothing_stored, put_cluster, put_pool, report
 
+#: What pages say is the same on each kind of database.
+DATABASES = ("sqlite",)
 PAGE = "/console/what-if"
 DOCUMENTS = """kind: pool
 name: gpu

@@ -21,6 +21,8 @@ from admin.services.user_tokens import create_token
 from tests.support.apps import context_of, opened_app
 from tests.support.databases import SqliteDatabases
 
+#: What is described is the same on each kind of database.
+DATABASES = ("sqlite",)
 #: Operations that others need, in their order; and those that end what others need.
 FIRST = [
     *("change_attributes", "roll_back"),

@@ -37,6 +37,7 @@ from tests.support.statements import statements
 from tests.support.token_backends import open_redis
 from tests.support.waiting import wait_until
 
+DATABASES = ("sqlite", "postgresql", "redis")
 SECTIONS: dict[str, dict[str, Any]] = {
     "agents": {"leaseSeconds": 60},
     "resourcemanager": {"taskTypes": {"hive": {"by-type": 1}}},
@@ -44,7 +45,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
 Play = Callable[..., PlayedAgent]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "redis"])
+@pytest.fixture(scope="module")
 def shared_app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """One admin for all tests, which keeps grants in either database, or in Redis."""
     manager: dict[str, Any] = dict(SECTIONS["resourcemanager"])
