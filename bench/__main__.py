@@ -1,6 +1,7 @@
 """`make bench`: measures on a temporary SQLite and a temporary PostgreSQL, prints tables, writes bench/results.json.
 
-`python -m bench NAME...` runs some benches only and `--quick` measures each for a moment; neither writes anything.
+`python -m bench NAME...` runs some benches only, and writes a file of their own. With `--quick`, which measures each
+for a moment, or `--database`, nothing is written.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ def main() -> None:
     promises = judged(figures)
     tables.show(figures)
     tables.show_promises([promise for promise in promises if promise.kept is not None])
-    if not (options.names or options.quick or options.database or failed):
-        results.save(results.LARGE if options.large else results.STANDARD, figures, promises)
+    if not (options.quick or options.database or failed):
+        of_set = results.LARGE if options.large else results.STANDARD
+        results.save(results.of_benches(names) if options.names else of_set, figures, promises)
     print(f"Time stolen by other machines: {STOLEN}.", file=sys.stderr)
     for line in failed:
         print(line, file=sys.stderr)

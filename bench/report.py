@@ -1,6 +1,7 @@
 """`python -m bench.report`: writes the figures of the last runs into docs/performance.md, and the pictures beside it.
 
-Text between `<!-- NAME -->` and `<!-- /NAME -->` is generated; everything else in the page is written by hand.
+Text between `<!-- NAME -->` and `<!-- /NAME -->` is generated; everything else in the page is written by hand. Benches
+that were run by themselves replace their own tables and promises.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench import results
+from bench.__main__ import LARGE
 from bench.figures import Figures
 from bench.promises import Promise
 from bench.tables import COLUMNS, KEPT, cells
@@ -32,7 +34,27 @@ def main() -> None:
         for bench in dict.fromkeys(figure.bench for figure in figures.all):
             text = _with(text, bench, [*_picture(figures, bench), *_figures(figures, bench)])
         text = _with(text, f"promises {path.stem}", _promises(promises))
+    for path in results.of_all_benches():
+        text = with_some(text, *results.load(path))
     _DOCUMENT.write_text(text)
+
+
+def with_some(text: str, machine: dict[str, str], figures: Figures, promises: list[Promise]) -> str:
+    """The text with the tables of some benches, which were measured by themselves, and the promises that they judge."""
+    [of_machine] = _machine(machine)
+    measured = dict.fromkeys(figure.bench for figure in figures.all)
+    for bench in measured:
+        lines = [f"Measured by itself: {of_machine}", "", *_picture(figures, bench), *_figures(figures, bench)]
+        text = _with(text, bench, lines)
+    table = "promises results-large" if set(measured) & set(LARGE) else "promises results"
+    present = re.search(rf"<!-- {table} -->\n(.*?)<!-- /{table} -->", text, re.DOTALL)
+    rows = {_first_cell(row): row for row in (present[1].strip().splitlines() if present else [])}
+    rows |= {_first_cell(row): row for row in _promises(promises)}
+    return _with(text, table, rows.values())
+
+
+def _first_cell(row: str) -> str:
+    return row.split("|")[1].strip()
 
 
 def _with(text: str, name: str, lines: Iterable[str]) -> str:

@@ -12,6 +12,17 @@ from bench.figures import Figure, Figures
 from bench.promises import Promise
 
 STANDARD, LARGE = (Path(__file__).with_name(name) for name in ("results.json", "results-large.json"))
+_OF_BENCH = "results-of-{}.json"
+
+
+def of_benches(names: list[str]) -> Path:
+    """The file of a run of some benches only."""
+    return STANDARD.with_name(_OF_BENCH.format("-".join(names)))
+
+
+def of_all_benches() -> list[Path]:
+    """The files of runs of some benches, the oldest first."""
+    return sorted(STANDARD.parent.glob(_OF_BENCH.format("*")), key=lambda path: path.stat().st_mtime)
 
 
 def save(path: Path, figures: Figures, promises: list[Promise]) -> None:

@@ -33,7 +33,7 @@ from bench import (
 )
 from bench.figures import Figure, Figures
 from bench.load import QUICK, Call, Pace, Rate, measure_in_turns
-from bench.promises import judged
+from bench.promises import Promise, judged
 from bench.stolen_time import StolenTime, processor_times
 
 
@@ -306,3 +306,22 @@ def test_creations_while_questions_are_asked_are_judged_against_those_without() 
     figures = Figures([_figure(answers.NAME, what, value) for what, value in rates.items()])
     [promise] = [promise for promise in judged(figures) if promise.kept is not None]
     assert (promise.measured, promise.kept) == ("0.79 ×", False)
+
+
+def test_benches_that_ran_by_themselves_replace_their_own_promises_alone() -> None:
+    page = "<!-- tokens -->\n\nold\n<!-- /tokens -->\n<!-- promises results -->\n\n{}\n\n<!-- /promises results -->\n"
+    table = (
+        "| promise | measured | kept? |\n| --- | ---: | --- |\n| a: at most 5 | 4 | yes |\n| b: at most 5 | 9 | NO |"
+    )
+    figures = Figures([Figure(bench="tokens", database="sqlite", what="taken", value=1000.0)])
+    promises = [
+        Promise(promise="b: at most 5", measured="3", kept=True),
+        Promise(promise="c: at least 1", measured="2", kept=True),
+        Promise(promise="d: at least 1", measured="", kept=None),
+    ]
+    written = report.with_some(page.format(table), {"cores": "2", "memory": "4 GiB"}, figures, promises)
+    assert "old" not in written
+    assert "Measured by itself: 2 cores, memory 4 GiB." in written
+    assert "| sqlite | taken | 1,000/s |" in written
+    kept = "| a: at most 5 | 4 | yes |\n| b: at most 5 | 3 | yes |\n| c: at least 1 | 2 | yes |\n\n<!-- /promises"
+    assert f"| --- | ---: | --- |\n{kept}" in written
