@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from sqlalchemy import JSON, Column, Engine, create_engine, insert, inspect, select, update
+from sqlalchemy import JSON, Column, Engine, Table, create_engine, insert, inspect, select, update
 
 from admin.core.audit import AuditEvent
 from admin.core.clock_checks import ClockCheck
@@ -81,14 +82,19 @@ def _anything(column: Column[Any], now: datetime) -> Any:
     return column.type.python_type(1)
 
 
-def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: Engine) -> None:
-    migrate(engine)
+def store_anything(engine: Engine, tables: Iterable[Table]) -> None:
+    """Insert a row into each table, with something in each column that needs a value."""
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    tables = (execution_tables.executions, fleet_tables.cluster_states)
     with engine.begin() as connection:
         for table in tables:
             columns = [column for column in table.columns if not column.nullable and column.server_default is None]
             connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
+
+
+def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: Engine) -> None:
+    migrate(engine)
+    tables = (execution_tables.executions, fleet_tables.cluster_states)
+    store_anything(engine, tables)
     migrate(engine, "0009")
     migrate(engine)
     with engine.connect() as connection:
@@ -205,12 +211,8 @@ def test_executions_that_a_limit_ended_before_its_scope_was_kept_have_it(engine:
 
 def test_attempts_from_before_they_were_recorded_have_no_records(engine: Engine) -> None:
     migrate(engine)
-    now = datetime(2026, 3, 1, tzinfo=UTC)
     tables = (execution_tables.executions, execution_tables.execution_events)
-    with engine.begin() as connection:
-        for table in tables:
-            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
-            connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
+    store_anything(engine, tables)
     migrate(engine, "0017")
     migrate(engine)
     with engine.connect() as connection:
@@ -236,10 +238,8 @@ def test_clusters_of_before_have_no_description_and_going_back_takes_description
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     tables = (execution_tables.executions, fleet_tables.cluster_states, fleet_tables.cluster_descriptions)
+    store_anything(engine, tables)
     with engine.begin() as connection:
-        for table in tables:
-            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
-            connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
         connection.execute(fleet_tables.cluster_states.update().values(description="digest"))
         connection.execute(execution_tables.executions.update().values(asks="{}"))
         for kind in ("DESCRIBED", "READY"):
