@@ -16,6 +16,7 @@ from admin.core.token_pools.answers import Conflict, Exhausted, Granted, NeverFi
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import Caps, TokenPool
 from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 from tests.unit.core.token_pools.ledgers import Pools, quota
 
 NAMES = ("hive", "spark", "solr")
@@ -67,7 +68,11 @@ class Held:
 
     claim: Claim
     number: int
-    until: datetime
+    until: datetime  #: when it is taken back: a moment after its lease
+
+    @classmethod
+    def at(cls, now: datetime, claim: Claim, number: int) -> Held:
+        return cls(claim, number, now + timedelta(seconds=claim.lease_seconds + JUMP_SECONDS))
 
 
 @dataclass
@@ -140,7 +145,7 @@ class Model:
             assert all(
                 number > entry.number for entry in self.held if entry.claim.amounts.keys() & asked.amounts.keys()
             )
-            self.held.append(Held(asked, number, self.state.now + timedelta(seconds=asked.lease_seconds)))
+            self.held.append(Held.at(self.state.now, asked, number))
         else:
             assert isinstance(answer, Exhausted | NeverFits)
             assert not fits or others  # what fits is refused only for the sake of those in line
@@ -164,7 +169,7 @@ class Model:
         answer = self.state.ledger().renew(renewal)
         assert isinstance(answer, Renewed if entry in self.live() else NotHeld)
         if isinstance(answer, Renewed):
-            entry.until = self.state.now + timedelta(seconds=entry.claim.lease_seconds)
+            entry.until = Held.at(self.state.now, entry.claim, entry.number).until
 
     def check(self) -> None:
         """The books have exactly what the list has."""
@@ -179,16 +184,20 @@ class Model:
 
 def asks(domain: str = "dev", **pools: int) -> Claim:
     """A claim of always the same token."""
-    return Claim(token="t0", amounts=pools, place=Scope(domain, "ads"))
+    return Claim(token="t0", amounts=pools, place=Scope(domain, "ads"), lease_seconds=5.0)
 
 
 def histories_of_one_token(test: Callable[..., None]) -> Callable[..., None]:
-    """Try a test with one token that holds pools one by one, or together, and asks for some of them again."""
+    """Try a test with one token that holds pools one by one, or together, and asks for some of them again.
+
+    And with one that renews at the end of its lease, in the moment after that, and too late.
+    """
     for history in (
         [asks(hive=1), asks(spark=1), asks(spark=1)],
         [asks(hive=1), asks(spark=1), asks(hive=1, spark=1)],
         [asks(hive=1, spark=1), asks(hive=1), asks(hive=1, spark=1)],
         [asks(hive=1), asks("prod", hive=1)],
+        [asks(hive=1), ("pass", 5), ("renew", 0), ("pass", 5), asks(hive=1), ("pass", 1), ("renew", 0), asks(hive=1)],
     ):
         test = example(capacities=[6, 6, 6], pool_caps=[Caps()] * 3, quotas={}, history=history)(test)
     return test
