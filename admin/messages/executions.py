@@ -94,13 +94,28 @@ class ClosureAnswer(Answer):
         )
 
 
+class GivenUpAnswer(Answer):
+    """Who gave an execution up at a silent cluster, when it ended with that."""
+
+    author: str
+    claimed_by: Annotated[str | None, Meta(description="Unverified.")] = None
+    proof: Annotated[str | None, Meta(description="How the author was proven.")] = None
+    at: Time | None = None
+
+    @classmethod
+    def from_execution(cls, execution: Execution | ListedExecution) -> GivenUpAnswer | None:
+        actor = execution.given_up_by
+        return None if actor is None else cls(**actor._asdict(), at=execution.finished_at)
+
+
 def _abort_metadata(execution: Execution | ListedExecution, requested_at: datetime | None) -> Json:
-    """Why an execution was ended, by whom, and when that was requested, if its event is kept.
+    """Why an execution was ended, by whom, and when that was requested, if its event is kept; and who gave it up.
 
     `principal` is Flyte's field for the name, which is only claimed.
     """
     author, claimed_by, proof = execution.aborted_by or (None, None, None)
-    names = {"author": author, "claimed_by": claimed_by, "proof": proof, "requested_at": requested_at}
+    names: Json = {"author": author, "claimed_by": claimed_by, "proof": proof, "requested_at": requested_at}
+    names["given_up"] = GivenUpAnswer.from_execution(execution)
     abort = {"cause": execution.abort_cause, "principal": execution.abort_principal}
     return abort | {key: name for key, name in names.items() if name is not None}
 

@@ -17,7 +17,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
 from admin.messages.cluster_events import Deadline, DrainEnd
-from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.executions import ExecutionIdAnswer, GivenUpAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, OneOf, PageQuery, ResourceType, ScopeQuery
@@ -178,6 +178,10 @@ class EntryAnswer(Answer):
         str | None, Meta(description="Of an execution that has ended without success: the category of its cause.")
     ] = None
     exit_code: Annotated[int | None, Meta(description="Of an execution that has ended.")] = None
+    given_up: Annotated[
+        GivenUpAnswer | None,
+        Meta(description="Of an execution that somebody gave up, also after another had ended it."),
+    ] = None
     workflow: Annotated[
         str | None, Meta(description="Of a launch plan that was registered, activated or deactivated.")
     ] = None
@@ -280,6 +284,7 @@ class EntryAnswer(Answer):
             reason=execution.reason,
             cause=None if cause is None else cause.value,
             exit_code=execution.exit_code,
+            given_up=GivenUpAnswer.from_execution(execution),
             author=author,
             claimed_by=claimed_by,
             proof=proof,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import aborted, attempt_number, may_have_started
+from admin.core.executions.attempts import aborted, attempt_number, given_up, may_have_started
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
@@ -19,7 +19,7 @@ from admin.errors import NotSilent
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.execution_tokens import give_back_of_ended
-from admin.services.executions import EndedMany, find_execution, first_of, get_execution, matching_unfinished
+from admin.services.executions import EndedMany, end_first, find_execution, get_execution, matching_unfinished
 from admin.services.silences import was_silent_before_drain
 from admin.store import executions, fleet
 from admin.store.executions import Execution, ExecutionId, ListedExecution
@@ -46,7 +46,7 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: Actor) ->
         why = cause or "no cause was given"
         message = f"Given up by {by}: {why}"
         details = {"reason": CLUSTER_LOST, "message": message}
-        values = _given_up(before, phase, message, now)
+        values = _ended(before, phase, message, now) | given_up(by)
         if is_lost_first:
             values |= {"reason": CLUSTER_LOST}
         if is_lost_first or phase is Phase.FAILED:  # one that somebody had ended before stays ended by them
@@ -100,10 +100,7 @@ def give_up_many(
         for execution in matching_unfinished(context, conditions, scope)
         if _is_silent(execution, health.get(execution.cluster or ""), now)
     )
-    listed, is_more = first_of(silent, limit)
-    if dry_run:
-        return EndedMany([(execution, True) for execution in listed], is_more)
-    return EndedMany([_give_up_if_silent(context, execution.key, cause, by) for execution in listed], is_more)
+    return end_first(silent, lambda key: _give_up_if_silent(context, key, cause, by), dry_run=dry_run, limit=limit)
 
 
 def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by: Actor) -> tuple[Execution, bool]:
@@ -139,7 +136,7 @@ def _refusal(execution: Execution, health: str) -> str:
     return f"Execution '{execution.name}' cannot be given up: {reason}. {remedy}"
 
 
-def _given_up(execution: Execution, phase: Phase, message: str, now: datetime) -> dict[str, object]:
+def _ended(execution: Execution, phase: Phase, message: str, now: datetime) -> dict[str, object]:
     """The new values of an execution that is given up."""
     heard_until, started_at = execution.silent_since or now, execution.started_at
     values: dict[str, object] = {

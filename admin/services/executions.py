@@ -310,13 +310,23 @@ def terminate_many(
     limit: int | None = None,
 ) -> EndedMany:
     """End the unfinished executions that match, each in a transaction of its own; at most so many, the oldest first."""
-    listed, is_more = first_of(matching_unfinished(context, conditions, scope), limit)
-    if dry_run:
-        return EndedMany([(execution, True) for execution in listed], is_more)
-    return EndedMany([terminate(context, execution.key, cause, by) for execution in listed], is_more)
+    unfinished = matching_unfinished(context, conditions, scope)
+    return end_first(unfinished, lambda key: terminate(context, key, cause, by), dry_run=dry_run, limit=limit)
 
 
-def first_of(listed: Iterable[ListedExecution], limit: int | None) -> tuple[list[ListedExecution], bool]:
+def end_first(
+    listed: Iterable[ListedExecution],
+    end: Callable[[ExecutionId], tuple[Execution, bool]],
+    *,
+    dry_run: bool,
+    limit: int | None,
+) -> EndedMany:
+    """End the first executions of a list; a dry run says which these are."""
+    first, is_more = _first_of(listed, limit)
+    return EndedMany([(each, True) if dry_run else end(each.key) for each in first], is_more)
+
+
+def _first_of(listed: Iterable[ListedExecution], limit: int | None) -> tuple[list[ListedExecution], bool]:
     """The first executions, and whether there are more; all without a limit."""
     if limit is None:
         return list(listed), False

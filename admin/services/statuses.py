@@ -45,7 +45,7 @@ from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
 from admin.services.token_waits import tokens_lacked, view_token_wait
 from admin.services.visibility import told_registration
-from admin.store import bid_rounds, execution_queue, fleet, registrations, statuses
+from admin.store import bid_rounds, execution_events, execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 from admin.store.given_jobs import given_jobs
@@ -151,6 +151,8 @@ def view_status(
         queue_deadline=execution.queue_deadline,
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
         aborted_by=execution.aborted_by,
+        abort_requested_at=_abort_requested_at(connection, execution),
+        given_up_by=execution.given_up_by,
         silence=None if silence is None else silence.message,
         on_lost=retries.on_lost,
         if_silent=foresee_silence(
@@ -163,6 +165,12 @@ def view_status(
         judged_at=None if silence is None else silence.next_at,
     )
     return circumstances.status(now)
+
+
+def _abort_requested_at(connection: Connection, execution: Execution) -> datetime | None:
+    """When somebody asked for the end of what another gave up later, if that event is kept."""
+    given_up = [execution.id] if execution.given_up_by is not None else []
+    return execution_events.abort_requests(connection, given_up).get(execution.id)
 
 
 def _waits_for(connection: Connection, execution: Execution) -> str:

@@ -171,8 +171,7 @@ def _creator_names(execution: ListedExecution) -> Iterator[str]:
 
 def _ender_names(execution: ListedExecution) -> Iterator[str]:
     """The names by which who ended an execution is found."""
-    actor = execution.aborted_by
-    if actor is not None:
+    for actor in filter(None, (execution.aborted_by, execution.given_up_by)):
         yield from filter(None, (actor.author, actor.claimed_by, show_name(actor.author, actor.claimed_by)))
 
 

@@ -45,7 +45,7 @@ from admin.store.sql_types import AnyColumn
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
-    "abort_principal": ("abort_principal", "abort_author"),
+    "abort_principal": ("abort_principal", "abort_author", "given_up_principal", "given_up_author"),
     "attempt": ("attempt", "unstarted", "phase", "started_at", "native_id"),
     "backoff": ("phase", "not_before"),
     "cause": ("phase", "reason", "last_failure"),
@@ -105,8 +105,7 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "created_by":
         return _with_claim(table.c.created_by, table.c.claimed_by)
     if field == "abort_principal":
-        name, author = table.c.abort_principal, func.coalesce(table.c.abort_author, ANONYMOUS)
-        return case((name == author, name), else_=author + CLAIM[0] + name + CLAIM[1])
+        return _shown_actor(table, "abort")
     if field == DAY:
         return _Day(table.c.created_at)
     if field == "gpu":
@@ -235,6 +234,19 @@ def _with_claim(author: AnyColumn, claimed_by: AnyColumn) -> AnyColumn:
     return case((claimed_by.is_(None), author), else_=author + CLAIM[0] + claimed_by + CLAIM[1])
 
 
+def _shown_actor(table: FromClause, did: str) -> AnyColumn:
+    """Who ended an execution (`abort`), or gave it up (`given_up`), as `show_name` writes it."""
+    name, author = table.c[f"{did}_principal"], func.coalesce(table.c[f"{did}_author"], ANONYMOUS)
+    return case((name == author, name), else_=author + CLAIM[0] + name + CLAIM[1])
+
+
+def _is_actor(table: FromClause, did: str, names: tuple[object, ...]) -> ColumnElement[bool]:
+    """Whether somebody of these names did it: as shown, by the claimed name, or by the author."""
+    name, author = table.c[f"{did}_principal"], func.coalesce(table.c[f"{did}_author"], ANONYMOUS)
+    by_author = and_(name.is_not(None), author.in_(names))
+    return or_(_is_in(_shown_actor(table, did), names), _is_in(name, names), by_author)
+
+
 def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
     """Whether an execution of a table fits a condition."""
     if condition.field == "node":
@@ -335,9 +347,7 @@ def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
         case "created_by":
             return or_(shown, _is_in(table.c.created_by, names), _is_in(table.c.claimed_by, names))
         case "abort_principal":
-            author = func.coalesce(table.c.abort_author, ANONYMOUS)
-            by_author = and_(table.c.abort_principal.is_not(None), author.in_(names))
-            return or_(shown, _is_in(table.c.abort_principal, names), by_author)
+            return or_(shown, _is_actor(table, "abort", names), _is_actor(table, "given_up", names))
     return shown
 
 

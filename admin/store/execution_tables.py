@@ -67,6 +67,9 @@ executions = Table(
     Column("abort_principal", Text),  # the claimed name, or the author where none was claimed
     Column("abort_author", Text),  # proven; NULL for nobody known
     Column("abort_proof", Text),  # how the author was proven
+    Column("given_up_principal", Text),  # the same of who gave it up, whoever had ended it before
+    Column("given_up_author", Text),
+    Column("given_up_proof", Text),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),

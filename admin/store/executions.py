@@ -105,6 +105,9 @@ class Execution(NamedTuple):
     abort_principal: str | None = None
     abort_author: str | None = None  #: who ended it, proven
     abort_proof: str | None = None  #: how that was proven
+    given_up_principal: str | None = None
+    given_up_author: str | None = None  #: who gave it up, proven; whoever had ended it before
+    given_up_proof: str | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     duration: float | None = None
@@ -137,6 +140,11 @@ class Execution(NamedTuple):
     def aborted_by(self) -> Actor | None:
         """Who ended it, if somebody did."""
         return _aborted_by(self)
+
+    @property
+    def given_up_by(self) -> Actor | None:
+        """Who gave it up, if somebody did."""
+        return _given_up_by(self)
 
     @property
     def demand(self) -> dict[str, int]:
@@ -182,6 +190,9 @@ class ListedExecution(NamedTuple):
     abort_principal: str | None
     abort_author: str | None
     abort_proof: str | None
+    given_up_principal: str | None
+    given_up_author: str | None
+    given_up_proof: str | None
     created_at: datetime
     updated_at: datetime
     started_at: datetime | None
@@ -209,10 +220,20 @@ class ListedExecution(NamedTuple):
         """Who ended it, if somebody did."""
         return _aborted_by(self)
 
+    @property
+    def given_up_by(self) -> Actor | None:
+        """Who gave it up, if somebody did."""
+        return _given_up_by(self)
+
 
 def _aborted_by(execution: Execution | ListedExecution) -> Actor | None:
     principal = execution.abort_principal
     return Actor.of_stored(principal, execution.abort_author, execution.abort_proof) if principal else None
+
+
+def _given_up_by(execution: Execution | ListedExecution) -> Actor | None:
+    principal = execution.given_up_principal
+    return Actor.of_stored(principal, execution.given_up_author, execution.given_up_proof) if principal else None
 
 
 class WaitingExecution(NamedTuple):

@@ -44,6 +44,14 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
     return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
 
 
+def describe_given_up(document: Document) -> str:
+    """`, given up by otto` where that was another than who had ended it; empty otherwise."""
+    given_up = document.get("given_up")
+    ended_by = show_author(document, "principal" if "principal" in document else "claimed_by")
+    name = show_author(given_up) if given_up else ""
+    return f", given up by {name}" if name and name != ended_by else ""
+
+
 #: What provenance is of.
 _NUMBERED = ("revision", "event")
 

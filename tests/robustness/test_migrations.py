@@ -734,3 +734,31 @@ def test_ends_and_registrations_of_before_have_the_proofs_that_events_kept(engin
         with engine.connect() as connection:
             ended_by = connection.exec_driver_sql("SELECT abort_principal FROM executions ORDER BY id").scalars().all()
         assert ended_by == ["bea", "ann", None, None]
+
+
+def test_who_gave_executions_up_before_is_known_by_their_events(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    table, events = execution_tables.executions, execution_tables.execution_events
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
+    names = ("given_up_principal", "given_up_author", "given_up_proof")
+    stored: dict[str, list[tuple[str, str, str | None, str | None]]] = {
+        "cancelled": [("ABORTING", "ana", "ana", "token")],
+        "both": [("ABORTING", "ana", "ana", "token"), ("GIVEN_UP", "otto", "otto", "openid")],
+        "claimed": [("GIVEN_UP", "otto", None, None)],
+    }
+    migrate(engine, "0047")
+    with engine.begin() as connection:
+        for id, (name, happened) in enumerate(stored.items(), 1):
+            connection.execute(insert(table).values({**values, "id": id, "name": name, "phase": "ABORTED"}))
+            for number, event in enumerate(happened, 2):
+                about = dict(zip(("type", "by", "proven_author", "proof"), event, strict=True))
+                of = {"execution_id": id, "number": number, "at": now, "phase": "ABORTED"}
+                connection.execute(insert(events).values({**of, **about}))
+    for _ in range(2):
+        migrate(engine)
+        with engine.connect() as connection:
+            rows = connection.execute(select(*(table.c[name] for name in names)).order_by(table.c.id)).all()
+        assert [tuple(row) for row in rows] == [(None,) * 3, ("otto", "otto", "openid"), ("otto", None, None)]
+        migrate(engine, "0047")

@@ -301,7 +301,9 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     by = {"principal": "me", "author": "anonymous", "claimed_by": "me"}
     abort = shown(agent, "aborted")["closure"]["abort_metadata"]
     requested_at = abort.pop("requested_at")
-    assert abort == {"cause": "enough", **by}
+    given_up_by = {"author": "anonymous", "claimed_by": "ops"}
+    ended_at = shown(agent, "aborted")["closure"]["finished_at"]
+    assert abort == {"cause": "enough", **by, "given_up": {**given_up_by, "at": ended_at}}
     events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/aborted/events")["events"]
     assert requested_at == next(event["at"] for event in events if event["type"] == "ABORTING")
     for name in ("runs", "aborted"):
@@ -323,7 +325,9 @@ def test_what_somebody_gave_up_is_found_under_their_name(agent: PlayedAgent, con
     pass_time(context, clock, GIVE_UP)
     assert phase(agent, "lost") == phase(agent, "given") == ("FAILED", "CLUSTER_LOST")
     by = {"principal": actor, "author": "anonymous", "claimed_by": actor}
-    assert shown(agent, "given")["closure"]["abort_metadata"] == {"cause": "Given up: the rack burnt down", **by}
+    abort = shown(agent, "given")["closure"]["abort_metadata"]
+    given_up = {"author": "anonymous", "claimed_by": actor, "at": shown(agent, "given")["closure"]["finished_at"]}
+    assert abort == {"cause": "Given up: the rack burnt down", **by, "given_up": given_up}
     assert "abort_metadata" not in shown(agent, "lost")["closure"]
     for name in (actor, quote(f"anonymous (says {actor})")):
         [entry] = get(agent.client, f"timeline?actor={name}&executions=true")["entries"]
@@ -333,6 +337,29 @@ def test_what_somebody_gave_up_is_found_under_their_name(agent: PlayedAgent, con
         assert listed["id"]["name"] == "given"
     [unknown] = get(agent.client, f"timeline?actor={actor}x&executions=true")["unknown_names"]
     assert actor in unknown["closest"]
+
+
+def test_what_one_cancelled_and_another_gave_up_is_found_under_both_names(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "both")
+    agent.start()
+    ana, otto = f"ana-{agent.project}", f"otto-{agent.project}"
+    ok(end(agent, "both", cause="enough", claimed_by=ana))
+    pass_time(context, clock, LOST + 1)
+    ok(end(agent, "both", give_up=True, cause="the rack burnt down", claimed_by=otto))
+    for name in (ana, otto, quote(f"anonymous (says {otto})")):
+        [entry] = get(agent.client, f"timeline?actor={name}&executions=true")["entries"]
+        assert (entry["claimed_by"], entry["given_up"]["claimed_by"]) == (ana, otto)
+        [listed] = get(agent.client, f"executions?abort_principal={name}")["executions"]
+        assert listed["closure"]["abort_metadata"]["given_up"]["claimed_by"] == otto
+        excluded = f"ne(abort_principal,{name})%2Beq(project,{agent.project})"
+        assert get(agent.client, f"executions?filters={excluded}")["executions"] == []
+    [unknown] = get(agent.client, f"executions?abort_principal={otto}x")["unknown_names"]
+    assert otto in unknown["closest"]
+    explanation = get(agent.client, f"executions/{agent.project}/{DOMAIN}/both/explanation")
+    asked = f"cancelled {LOST + 1} s ago by anonymous (says {ana}) and given up by anonymous (says {otto})"
+    assert explanation["status"]["message"].startswith(f"ABORTED on {agent.cluster} 0 s ago, {asked}: enough.")
 
 
 @pytest.mark.parametrize("is_lost_first", [True, False])

@@ -297,6 +297,11 @@ def aborted(cause: str, by: Actor | None) -> dict[str, str | None]:
     }
 
 
+def given_up(by: Actor) -> dict[str, str | None]:
+    """The values of an execution that somebody gives up, whoever had ended it before."""
+    return {"given_up_principal": by.name, "given_up_author": by.proven_author, "given_up_proof": by.proof}
+
+
 def _retry(
     execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool, is_drained: bool
 ) -> Change:

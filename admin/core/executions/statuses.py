@@ -86,6 +86,8 @@ class Circumstances:
     queue_deadline: datetime | None = None
     ends_at: datetime | None = None  #: when its time limit ends it
     aborted_by: Actor | None = None
+    abort_requested_at: datetime | None = None
+    given_up_by: Actor | None = None
     silence: str | None = None  #: what is to be said of its cluster, if that is silent
     on_lost: str = "wait"
     if_silent: str = ""  #: what becomes of it if its cluster falls silent
@@ -130,12 +132,12 @@ class Circumstances:
             lacks = f" It runs without the {self.lacks} that it needs." if self.lacks else ""
             return f"RUNNING{self._where} for {age}{self._of}: {self._silence(now) or f'{self.route}.'}{lacks}"
         if self.phase is Phase.ABORTING:
-            return f"ABORTING{self._where} for {age}{self._by}: {self._reason}"
+            return f"ABORTING{self._where} for {age}{self._by(now)}: {self._reason}"
         if self.phase is Phase.SUCCEEDED:
             took = f" after {show_duration(self.duration)}" if self.duration is not None else ""
             return f"SUCCEEDED{self._where} {age} ago{took}{self._of}{self._late}: {self.route}."
         if self.phase is Phase.ABORTED:
-            return f"ABORTED{self._where} {age} ago{self._by}{self._late}: {self._end}"
+            return f"ABORTED{self._where} {age} ago{self._by(now)}{self._late}: {self._end}"
         return f"{self.phase.value}{self._where} {age} ago{self._of}{self._late}: {self._end}"
 
     def _silence(self, now: datetime) -> str:
@@ -164,12 +166,16 @@ class Circumstances:
             return self.reason_message if self.silence is None else f"{as_sentence(self.reason_message)} {self.silence}"
         return self.silence or self.obstacles or self.reason_message
 
-    @property
-    def _by(self) -> str:
+    def _by(self, now: datetime) -> str:
         """Who ended it; of a drain the reason says so."""
         if not self.aborted_by or self.reason == DRAINED:
             return ""
-        return f", by {self.aborted_by}"
+        if self.given_up_by is None or self.given_up_by == self.aborted_by:
+            return f", by {self.aborted_by}"
+        asked = (
+            f" {show_duration((now - self.abort_requested_at).total_seconds())} ago" if self.abort_requested_at else ""
+        )
+        return f", cancelled{asked} by {self.aborted_by} and given up by {self.given_up_by}"
 
     def _queued(self, age: str, now: datetime) -> str:
         if self.not_before is not None and self._is_backing_off(now):

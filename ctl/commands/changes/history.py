@@ -15,7 +15,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Chosen, Listing, choose_page, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
 from ctl.cli.output import Printer, Sentence, Time
-from ctl.cli.provenance import describe_provenance, describe_rollback, show_author
+from ctl.cli.provenance import describe_given_up, describe_provenance, describe_rollback, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.cli.windows import named_by_flags
@@ -317,9 +317,8 @@ def _end(entry: Document) -> str:
     reason = entry.get("reason") if entry.get("reason") != entry["type"] else None
     causes = [entry.get("cause"), reason, f"exit {code}" if code else None]
     why = ", ".join(cause for cause in causes if cause)
-    return (
-        f"execution {ExecutionId.from_document(entry['execution'])}: {entry['type']}{where}{f' ({why})' if why else ''}"
-    )
+    what = f"{entry['type']}{where}{f' ({why})' if why else ''}{describe_given_up(entry)}"
+    return f"execution {ExecutionId.from_document(entry['execution'])}: {what}"
 
 
 def _drain(printer: Printer, event: Document) -> str:

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from ctl.cli.lists import Listing
 from ctl.cli.output import Columns, Field, Sentence, Time, id_part
-from ctl.cli.provenance import show_author, show_name
+from ctl.cli.provenance import describe_given_up, show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document, group_values
 from ctl.client.executions import Execution
@@ -92,7 +92,8 @@ def reason_of(execution: Execution) -> str:
 
 def _aborted_by(execution: Execution) -> str:
     closure = execution.document.get("closure") or {}
-    return show_author(closure.get("abort_metadata") or {}, "principal")
+    abort = closure.get("abort_metadata") or {}
+    return f"{show_author(abort, 'principal')}{describe_given_up(abort)}"
 
 
 def _abort_requested_at(execution: Execution) -> str | None:
