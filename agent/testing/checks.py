@@ -43,8 +43,11 @@ def check_engine(
     seconds: float = 120.0,
     clock: Clock = SYSTEM_CLOCK,
     checks: Collection[str] = CHECKS,
-) -> None:
+) -> dict[str, bool]:
     """Exercise an engine as the agent does; AssertionError with a sentence for the first promise that it breaks.
+
+    Returns whether each of CHECKS was made: of those that were not asked for, and of those for what an engine may leave
+    out and this one does, False.
 
     The engine runs `echo`, `touch`, `false`, `sleep`, `sh` and `tail` in jobs whose keys start with `prefix`, and may
     take so many seconds for each. `directory` is the directory that the engine was built with. `restarted` is a second
@@ -54,9 +57,7 @@ def check_engine(
     if unknown := sorted(set(checks) - set(CHECKS)):
         raise ValueError(f"checks: there is no '{unknown[0]}'; there are {', '.join(CHECKS)}")
     check = _Check(CheckedJobs(engine, restarted or engine, directory, prefix, seconds, clock))
-    for name in CHECKS:
-        if name in checks:
-            getattr(check, name)()
+    return {name: name in checks and check.has(name) and check.is_kept(name) for name in CHECKS}
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,17 @@ class _Check:
     @property
     def restarted(self) -> Engine:
         return self.jobs.restarted
+
+    def has(self, name: str) -> bool:
+        """Whether the engine has what is checked, of what it may leave out."""
+        if name == "orphans":
+            return hasattr(self.engine, "orphans")
+        return name != "leases" or bool(getattr(self.engine, "guards_leases", False))
+
+    def is_kept(self, name: str) -> bool:
+        """True; AssertionError if the engine breaks the promise."""
+        getattr(self, name)()
+        return True
 
     def description(self) -> None:
         engine = self.engine
@@ -205,8 +217,6 @@ class _Check:
         self.restarted.forget(handle)
 
     def orphans(self) -> None:
-        if not hasattr(self.engine, "orphans"):
-            return
         engine = cast(OrphanEngine, self.restarted)
         handle = self.jobs.submit("orphan", "echo", "hello")
         self.jobs.wait(handle, lambda state: state.phase.finished)
@@ -221,8 +231,6 @@ class _Check:
         assert handle.key not in left, "orphans() has a job that was forgotten"
 
     def leases(self) -> None:
-        if not getattr(self.engine, "guards_leases", False):
-            return
         engine = cast(GuardingEngine, self.engine)
         handle = self.jobs.submit("never-renewed", "sleep", "600", lease_seconds=1.0)
         self._assert_lease_over(handle)

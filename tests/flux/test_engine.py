@@ -18,6 +18,7 @@ from agent.engines.flux import FluxEngine
 from agent.engines.flux.connection import Refusal
 from agent.testing import check_engine
 from tests.flux.conftest import MakeEngine
+from tests.support.conformance import checks_of
 from tests.support.flux import PROPERTY, FluxInstance
 from tests.support.waiting import wait_until
 
@@ -56,7 +57,8 @@ _LIMIT = "the limit of each process is 100 MiB."
 @pytest.mark.parametrize("follow", ["journal", "eventlogs"])
 def test_it_keeps_the_promises_of_an_engine(make_engine: MakeEngine, follow: str) -> None:
     engine, restarted = make_engine(follow=follow), make_engine(follow=follow)
-    check_engine(engine, engine.directory, restarted=restarted, prefix=f"rb-{secrets.token_hex(6)}")
+    checked = check_engine(engine, engine.directory, restarted=restarted, prefix=f"rb-{secrets.token_hex(6)}")
+    assert checked == checks_of("flux")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from agent.engines.slurm import SlurmEngine
 from agent.engines.slurm.requirements import ANY_NODES, NodeChoice, choose_nodes
 from agent.engines.slurm.script import arguments
 from agent.testing import CHECKS, FakeClock, check_engine
+from tests.support.conformance import checks_of
 from tests.support.slurm import CPUS, MEMORY_MB, SlurmCluster, running_slurm
 from tests.support.waiting import wait_until
 
@@ -102,7 +103,8 @@ def test_it_keeps_the_promises_of_an_engine(engine: SlurmEngine, red: SlurmClust
     # Slurm leaves memory to control groups, which the cluster of the tests does not have.
     checks = [name for name in CHECKS if name != "memory"]
     restarted = engine_of(red, engine.directory)
-    check_engine(engine, engine.directory, restarted=restarted, prefix=prefix, checks=checks)
+    checked = check_engine(engine, engine.directory, restarted=restarted, prefix=prefix, checks=checks)
+    assert checked == checks_of("slurm")
 
 
 def test_a_job_that_prints_without_end_fills_no_disk_and_can_be_cancelled(red: SlurmCluster, tmp_path: Path) -> None:

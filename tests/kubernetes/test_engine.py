@@ -15,6 +15,7 @@ from agent.engines.kubernetes.api import Api
 from agent.engines.kubernetes.janitor import Janitor
 from agent.testing import check_engine
 from tests.kubernetes.conftest import MakeEngine
+from tests.support.conformance import checks_of
 from tests.support.kubernetes import NODE, KubernetesCluster
 from tests.support.waiting import wait_until
 
@@ -71,8 +72,9 @@ def printed(engine: KubernetesEngine, handle: Handle) -> str:
 
 @pytest.mark.usefixtures("janitor")
 def test_it_keeps_the_promises_of_an_engine(make_engine: MakeEngine) -> None:
-    engine = make_engine()
-    check_engine(engine, engine.directory, restarted=make_engine(), prefix=f"rb-{secrets.token_hex(6)}", seconds=60)
+    engine, prefix = make_engine(), f"rb-{secrets.token_hex(6)}"
+    checked = check_engine(engine, engine.directory, restarted=make_engine(), prefix=prefix, seconds=60)
+    assert checked == checks_of("kubernetes")
 
 
 def test_how_jobs_end(engine: KubernetesEngine) -> None:

@@ -20,6 +20,7 @@ from agent.engines.local import LocalEngine, cgroups, processes
 from agent.engines.local.job_files import LEASE, read_lease, write_lease
 from agent.files import read_json
 from agent.testing import FakeClock, check_engine
+from tests.support.conformance import checks_of
 from tests.support.waiting import wait_until
 
 
@@ -78,7 +79,8 @@ def limits(**amounts: str) -> dict[str, Any]:
 
 
 def test_it_keeps_the_promises_of_an_engine(engine: LocalEngine, tmp_path: Path) -> None:
-    check_engine(engine, tmp_path, restarted=LocalEngine({}, tmp_path), prefix=KEY)
+    checked = check_engine(engine, tmp_path, restarted=LocalEngine({}, tmp_path), prefix=KEY)
+    assert checked == checks_of("local")
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import EngineUnavailable, Handle, NativeState, Orphan, SubmitRefused, Task
+from agent.engines.base import BUILT_IN, EngineUnavailable, Handle, NativeState, Orphan, SubmitRefused, Task
 from agent.engines.local import LocalEngine
 from agent.testing import (
     ABORTED,
@@ -27,6 +27,7 @@ from agent.testing import (
     Program,
     check_engine,
 )
+from tests.support.conformance import conformance
 
 
 def task(command: str = "true") -> Task:
@@ -34,7 +35,16 @@ def task(command: str = "true") -> Task:
 
 
 def test_the_fake_engine_passes_the_check(tmp_path: Path) -> None:
-    check_engine(FakeEngine(programs=CHECKED_PROGRAMS), tmp_path, clock=FakeClock())
+    checked = check_engine(FakeEngine(programs=CHECKED_PROGRAMS), tmp_path, clock=FakeClock())
+    assert [name for name, is_made in checked.items() if not is_made] == ["orphans", "leases"]
+
+
+def test_the_documentation_tells_which_checks_each_engine_passes() -> None:
+    table = conformance()
+    assert set(table) == set(BUILT_IN)
+    for cells in table.values():
+        assert tuple(cells) == CHECKS
+        assert {cell.rstrip(" ¹²") for cell in cells.values()} <= {"passes", "not applicable"}
 
 
 class ForgetfulEngine(FakeEngine):
@@ -112,7 +122,8 @@ def test_the_check_names_a_broken_promise(tmp_path: Path, engine_type: type[Fake
 
 def test_checks_that_a_back_end_cannot_keep_are_left_out_by_name(tmp_path: Path) -> None:
     engine = WastefulEngine()
-    check_engine(engine, tmp_path, clock=FakeClock(), checks=[name for name in CHECKS if name != "memory"])
+    checked = check_engine(engine, tmp_path, clock=FakeClock(), checks=[name for name in CHECKS if name != "memory"])
+    assert not checked["memory"]
     with pytest.raises(ValueError, match="there is no 'memroy'; there are description, "):
         check_engine(engine, tmp_path, checks=["memroy"])
 
