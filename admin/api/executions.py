@@ -106,7 +106,7 @@ def _may_read_names() -> bool:
 )
 def count_executions(query: Fields) -> ExecutionCountsAnswer:
     """How many executions have each phase, reason, cause, cluster or the like."""
-    by = check_groups(query["by"])
+    by, most = check_groups(query["by"]), query.pop("limit", None)
     order = f"counts by {','.join(by)}"
     counted = executions.count_executions(
         context(),
@@ -114,6 +114,7 @@ def count_executions(query: Fields) -> ExecutionCountsAnswer:
         by=by,
         scope=scope_of(query),
         after=place_of(query.get("token"), "created_at", order),
+        most=most,
         with_unknown=_may_read_names(),
     )
     return ExecutionCountsAnswer.from_counted(by, counted, place_token(counted.page.last, order))

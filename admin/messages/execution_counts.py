@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from marshmallow import fields
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.executions.selectors import DAY, GROUPS
 from admin.core.resources import Amounts, in_units
 from admin.messages.execution_lists import StateSelector
+from admin.messages.requests import Whole
 from admin.messages.shared import Answer, SeenAnswer, Time
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.executions import CountedPage
 from admin.store.execution_counts import Group
+from admin.store.execution_lists import LIST_LIMITS
 
 
 class ExecutionCountsQuery(StateSelector):
     by = fields.String(
         required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY; or two of them: project,cluster."}
+    )
+    limit = Whole(
+        validate=validate.Range(min=1, max=LIST_LIMITS.counted),
+        metadata={"description": f"How many to look at, instead of {LIST_LIMITS.counted:,}."},
     )
     token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
 

@@ -217,6 +217,7 @@ class StoredView:
                 self._proposed.setdefault(change.scope, []).append(change)
         self._rows: dict[Scope, RowsByKind] = {}  #: as the proposed changes leave them
         self._moving: Execution | None = None
+        self._evaluations: dict[tuple[object, ...], Evaluation] = {}  #: of those that do not look at load
         self.basis = decision_basis.read(connection, share=hold)
         self.fleet = fleet_after(context, connection, proposed)
         self.catalog = StoredCatalog(context, connection, proposed)
@@ -245,18 +246,25 @@ class StoredView:
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
         now, requested = self.context.clock(), run_plan.workload.requested
-        waiting: dict[str, dict[str, int]] = {}
         clusters = loaded_clusters(run_plan.route, self.fleet, requested)
+        if not clusters:
+            return self._evaluation(run_plan.route, run_plan.workload)
         fleet_now = self.fleet
-        if clusters and self._hold:  # so that no other transaction counts on the same room, and nothing is reported
+        if self._hold:  # so that no other transaction counts on the same room, and nothing is reported
             fleet.hold(self._connection, clusters)
-        if clusters and requested is not None:  # a report of load alone is no new generation where no pool looks at it
+        if requested is not None:  # a report of load alone is no new generation where no pool looks at it
             fleet_now = fleet_now.with_states(fleet.states(self._connection, clusters))
-        if clusters:
-            waiting = (self._load or ForeseenLoad(self._connection, now)).of(clusters)
+        waiting = (self._load or ForeseenLoad(self._connection, now)).of(clusters)
         if self._moving is not None and not is_backing_off(self._moving.not_before, now):
             move_load(waiting, clusters, self._moving, None)
         return evaluate(run_plan.route, fleet_now, run_plan.workload, waiting)
+
+    def _evaluation(self, route: Route, workload: Workload) -> Evaluation:
+        """The evaluation of a route that is the same for all that are alike, whatever the load."""
+        key = (route.kind, route.name, criteria_of(group_of(route, self.fleet), workload))
+        if key not in self._evaluations:
+            self._evaluations[key] = evaluate(route, self.fleet, workload, {})
+        return self._evaluations[key]
 
 
 #: What a request is decided by, all of it at one basis.

@@ -222,9 +222,16 @@ def count_executions(
     by: Sequence[str],
     scope: Scope,
     after: Place | None,
+    most: int | None = None,
     with_unknown: bool = False,
 ) -> CountedPage:
-    """How many executions have the same values of groups, among a limited number of them from after a place on."""
+    """How many executions have the same values of groups, among a limited number of them from after a place on.
+
+    At `most` so many are looked at, if that is fewer than the admin's own limit.
+    """
+    limits = context.list_limits
+    if most is not None:
+        limits = replace(limits, counted=min(most, limits.counted))
     conditions = [*conditions, *seen_executions(context)]
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
@@ -234,7 +241,7 @@ def count_executions(
             by=[group_field(group) for group in by],
             now=context.clock(),
             after=after,
-            limits=context.list_limits,
+            limits=limits,
         )
         is_empty = not page.groups and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []

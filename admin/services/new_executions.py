@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -98,7 +99,7 @@ def find_new_obstacles(
     consequences: dict[tuple[ConsequenceCode, str], Consequence] = {}
     for scope in places:
         definition = definitions.get(scope, {})
-        consequence = then.newly_at(scope, after, definition, now.at(scope, before, definition))
+        consequence = then.newly_at(scope, after, definition, partial(now.at, scope, before, definition))
         if consequence is None:
             continue
         key = consequence.code, _reason(consequence)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
-from admin.core.executions.consequences import KINDS, ConsequenceCode, PlacementObstacles, route_at
+from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, PlacementObstacles, route_at
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.removals import FLEET_NOUNS, NOUNS, rules_without
 from admin.core.fleet.definitions import FleetKind
@@ -143,8 +143,11 @@ class _Loss:
         """Whether executions at a scope would be refused or wait, and do not now; or do, for want of it."""
         if not self._is_felt:
             return None
-        before = None if self._now is None else self._now.at(scope, rows, definition)
-        consequence = self._then.newly_at(scope, rows, definition, before)
+
+        def find_before() -> Consequence | None:
+            return None if self._now is None else self._now.at(scope, rows, definition)
+
+        consequence = self._then.newly_at(scope, rows, definition, find_before)
         return None if consequence is None else consequence.code
 
 

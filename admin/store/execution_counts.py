@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from admin.core.resources import Amounts
 from admin.store import derived_fields
 from admin.store.bid_tables import bid_rounds
 from admin.store.derived_fields import Check
+from admin.store.dialects import is_postgresql
 from admin.store.execution_fields import is_backing_off, seconds_waited, stored_columns, value_of
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
@@ -106,7 +108,7 @@ def count_page(
     sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
     waited = rows.c.waited_to_start
     totals = (func.count(waited), func.coalesce(func.sum(waited), 0.0), func.coalesce(func.max(waited), 0.0))
-    aggregates = (func.count(), func.min(rows.c.next_attempt), func.count(rows.c.waited), *totals, *sums)
+    aggregates = (func.count(), func.min(rows.c.next_attempt), _all_of(connection, rows.c.waited), *totals, *sums)
     grouped = [rows.c[name] for name in value_names]
     query = select(*grouped, *aggregates, *keys).group_by(*grouped, *keys)
     counted = check.fitting(connection, connection.execute(query).all())
@@ -120,12 +122,13 @@ def count_page(
         return tuple(str(read[index][row[index]]) if index in read else row[index] for index in range(len(by)))
 
     groups = []
-    waiting = 0
+    waits: dict[tuple[str, ...], list[float]] = {}
     for row in counted:
-        count, not_before, waiting_here, started, waited_to_start, longest, *requested = row[
+        count, not_before, waiting, started, waited_to_start, longest, *requested = row[
             len(by) : len(by) + len(aggregates)
         ]
-        waiting += waiting_here
+        if waiting:
+            waits.setdefault(values_of(row), []).extend(json.loads(waiting) if isinstance(waiting, str) else waiting)
         groups.append(
             Group(
                 values=values_of(row),
@@ -137,13 +140,15 @@ def count_page(
                 longest_waited=longest,
             )
         )
-    waits: dict[tuple[str, ...], list[float]] = {}
-    if waiting:  # medians need every one of them, which takes as long again
-        query = select(*grouped, rows.c.waited, *keys).where(rows.c.waited.is_not(None))
-        for row in check.fitting(connection, connection.execute(query).all()):
-            waits.setdefault(values_of(row), []).append(row.waited)
     merged = [replace(group, waits=sorted(waits.get(group.values, ()))) for group in _merged(groups)]
     return CountPage(groups=merged, last=walk.end(after, limits.counted))
+
+
+def _all_of(connection: Connection, value: AnyColumn) -> AnyColumn:
+    """Every value in a group, for medians need each of them; SQLite gives them as JSON."""
+    gather = func.array_agg if is_postgresql(connection) else func.json_group_array
+    gathered: AnyColumn = gather(value).filter(value.is_not(None))
+    return gathered
 
 
 def _next_round(table: FromClause) -> ScalarSelect[datetime | None]:

@@ -83,6 +83,14 @@ def counts(agent: PlayedAgent, by: str, query: str = "") -> dict[str, int]:
     return {group["value"]: group["count"] for group in answer["counts"]}
 
 
+def test_an_answer_looks_at_as_many_executions_as_it_is_asked_to(agent: PlayedAgent) -> None:
+    everything = counts(agent, "project")
+    answer = get(agent.client, f"execution_counts?by=project&project={agent.project}&limit=2")
+    assert (answer["total"], "token" in answer) == (2, True)
+    assert everything[agent.project] > 2
+    refused(agent.client.get(f"{API}/execution_counts?by=project&limit=50001"), 400, "invalid_argument", "limit")
+
+
 def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
     assert listed(agent, "cause=EXIT_CODE") == ["again", "crashes", "exits", "later"]  # in back-off for it, too
     assert listed(agent, "cause=EXIT_CODE&phase=QUEUED") == ["again", "later"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.filters import EXPECTED
-from admin.core.placement.routes import DEFINITION, Route, RouteKind, Rung, Target, find_route
+from admin.core.placement.routes import DEFINITION, Route, RouteKind, Rung, Target, find_route, find_winner
 from admin.core.problems import Refused, list_first
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind
@@ -143,7 +143,7 @@ class PlacementObstacles:
     def __init__(self, rules: Rules, fleet: Fleet) -> None:
         self._rules = rules
         self._fleet = fleet
-        self._by_winner: dict[tuple[RouteKind, str, str, Scope], Consequence | None] = {}
+        self._by_winner: dict[tuple[RouteKind, str | None, str, Scope], Consequence | None] = {}
         self._evaluations: dict[tuple[RouteKind, str], Evaluation] = {}
 
     def at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Consequence | None:
@@ -158,21 +158,26 @@ class PlacementObstacles:
             )
         except Refused as refusal:
             return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
-        route = route_at(scope, rows, definition, platform)
-        winner = route.winner
-        key = route.kind, route.name, winner.rung, winner.scope
+        target = target_of(definition)
+        winner = find_winner(request=Target(), definition=target, scope=scope, rows=rows, platform=platform)
+        key = winner.kind, winner.name, winner.rung, winner.scope
         if key not in self._by_winner:
-            self._by_winner[key] = self._of_route(route)
+            self._by_winner[key] = self._of_route(route_at(scope, rows, definition, platform))
         return self._by_winner[key]
 
     def newly_at(
-        self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], before: Consequence | None
+        self,
+        scope: Scope,
+        rows: RowsByKind,
+        definition: Mapping[str, Any],
+        find_before: Callable[[], Consequence | None],
     ) -> Consequence | None:
-        """The same; None also where executions were kept in the same way `before`.
+        """The same; None also where executions were kept in the same way before, which is asked for only if needed.
 
         Those that waited for an agent to come, and then find no cluster at all, are kept in another way.
         """
         consequence = self.at(scope, rows, definition)
+        before = None if consequence is None else find_before()
         if consequence is None or before is None or consequence.code is not before.code:
             return consequence
         return consequence if before.is_unseen and not consequence.is_unseen else None

@@ -44,6 +44,11 @@ class Group:
     def name(self) -> str:
         return self.definition.name
 
+    @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """The weight of each member, by its cluster."""
+        return dict(self.members)
+
 
 def build_group(definition: Definition) -> Group:
     """The group that a pool's or label's definition describes."""

@@ -78,10 +78,10 @@ def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bo
     An unreachable cluster gets nothing new, and keeps what waits there until it is lost.
     """
     group = group_of(route, fleet)
-    member = next((member for member in group.members if member.cluster == cluster), None) if group else None
-    if member is None:
+    weight = None if group is None else group.weights.get(cluster)
+    if weight is None:
         return False
-    candidate = Candidate(fleet.clusters[cluster], member.weight, 0, None)
+    candidate = Candidate(fleet.clusters[cluster], weight, 0, None)
     failed = [filter_ for filter_ in FILTERS if filter_.drop((candidate,), workload)]
     if failed == [REACHABLE]:
         return candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted

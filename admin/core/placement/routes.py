@@ -12,7 +12,7 @@ cluster in the request > pool there > label there
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -111,16 +111,33 @@ def find_route(
     platform: PlatformValues,
 ) -> Route:
     """The route of an execution at a scope."""
-    rungs = [
-        *_targets(REQUEST, request),
-        *_targets(DEFINITION, definition),
-        *_attributes(scope, rows),
-        *_configured(platform, scope.domain),
-        Rung(rung=EVERYWHERE, kind=RouteKind.ANY, is_set=True, name=""),
-    ]
-    ranked = tuple(_with_states(rungs))
+    ranked = tuple(_with_states(_rungs(request, definition, scope, rows, platform)))
     winner = next(rung for rung in ranked if rung.state == "wins")
     return Route(kind=winner.kind, name=winner.name or "", rungs=ranked)
+
+
+def find_winner(
+    *,
+    request: Target,
+    definition: Target,
+    scope: Scope,
+    rows: RowsByKind,
+    platform: PlatformValues,
+) -> Rung:
+    """The rung by which an execution goes at a scope, without those below it."""
+    ranked = _with_states(_rungs(request, definition, scope, rows, platform))
+    return next(rung for rung in ranked if rung.state == "wins")
+
+
+def _rungs(
+    request: Target, definition: Target, scope: Scope, rows: RowsByKind, platform: PlatformValues
+) -> Iterator[Rung]:
+    """Every rung, the most specific first."""
+    yield from _targets(REQUEST, request)
+    yield from _targets(DEFINITION, definition)
+    yield from _attributes(scope, rows)
+    yield from _configured(platform, scope.domain)
+    yield Rung(rung=EVERYWHERE, kind=RouteKind.ANY, is_set=True, name="")
 
 
 def _targets(rung: str, target: Target) -> Iterator[Rung]:
@@ -161,7 +178,7 @@ def _configured(platform: PlatformValues, domain: str) -> Iterator[Rung]:
         yield Rung(rung=PLATFORM_RUNG, kind=kind, name=leaf.value if leaf else None, is_set=leaf is not None, key=key)
 
 
-def _with_states(rungs: list[Rung]) -> Iterator[Rung]:
+def _with_states(rungs: Iterable[Rung]) -> Iterator[Rung]:
     """Each rung with its state. A null cancels the broader rungs of its own kind, and no others."""
     cancelled: set[RouteKind] = set()
     is_won = False

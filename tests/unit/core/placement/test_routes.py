@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.placement.routes import Route, RouteKind, Target, as_json, describe_rungs, find_route
+from admin.core.placement.routes import Route, RouteKind, Target, as_json, describe_rungs, find_route, find_winner
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.settings.resolution import Row
@@ -66,13 +66,16 @@ def routed(sources: Iterable[Source], unset: Iterable[Source] = (), scope: Scope
             at = SCOPE.at(Level(source.rung))
             payload: dict[str, Any] = {FIELDS[source.kind]: names.get(source)}
             rows.setdefault(kind.name, {})[at] = Row(kind=kind.name, scope=at, payload=payload, version=7)
-    return find_route(
-        request=Target(**targets["request"]),
-        definition=Target(**targets["launch-plan-definition"]),
-        scope=scope,
-        rows=rows,
-        platform=configured(names),
-    )
+    question: dict[str, Any] = {
+        "request": Target(**targets["request"]),
+        "definition": Target(**targets["launch-plan-definition"]),
+        "scope": scope,
+        "rows": rows,
+        "platform": configured(names),
+    }
+    route = find_route(**question)
+    assert find_winner(**question) == route.winner
+    return route
 
 
 def configured(names: dict[Source, str]) -> PlatformValues:
