@@ -12,7 +12,8 @@ import msgspec
 from flask import Response, stream_with_context
 
 from admin.console.answers import ask, asked_query
-from admin.console.pages import Pages, render
+from admin.console.pages import Pages, begin_measuring, render
+from admin.core.live_subjects import Topic
 
 pages = Pages("logs")
 
@@ -38,7 +39,7 @@ def _picture(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else f"\u27e8U+{code:04X}\u27e9"
 
 
-@pages.add("GET", f"{PATH}/log", permission="logs.read")
+@pages.add("GET", f"{PATH}/log", permission="logs.read", live=(Topic.EXECUTION, Topic.LOG))
 def show_log(**key: str) -> str:
     """The log of an attempt: its end, or a piece of it."""
     query = asked_query("stream", "attempt", "offset", "tail")
@@ -65,8 +66,9 @@ def show_log(**key: str) -> str:
 @pages.add("GET", f"{PATH}/log/piece", permission="logs.read")
 def get_log_piece(**key: str) -> Response:
     """What the script of the page adds to it."""
+    begin_measuring()
     log = ask("get_execution_logs", asked_query("stream", "attempt", "offset", "limit"), path=key)
-    piece = {name: log[name] for name in ("attempt", "next_offset", "complete")} | {"text": visible(log["data"])}
+    piece = {name: log[name] for name in ("attempt", "next_offset", "end", "complete")} | {"text": visible(log["data"])}
     return Response(msgspec.json.encode(piece), mimetype="application/json")
 
 

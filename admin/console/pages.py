@@ -94,12 +94,17 @@ def _handler(page: Page, view: Callable[..., Shown]) -> Callable[..., Response]:
             if granted.is_restricted:
                 check_request(page, granted, path, request.args.to_dict(), None)
         if page.live:
-            g.began = time.thread_time()
+            begin_measuring()
             g.live_version = context().live_streams.version(page.subject(path))  # before what it is the version of
         shown = view(**arguments)
         return Response(shown, mimetype="text/html") if isinstance(shown, str) else shown
 
     return handle
+
+
+def begin_measuring() -> None:
+    """Begin to measure what it costs to show something anew, which open pages do only so often together."""
+    g.began = time.thread_time()
 
 
 def render(template: str, *, title: str, commands: Iterable[Sequence[str]] = (), **values: Any) -> str:
