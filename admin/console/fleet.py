@@ -9,10 +9,12 @@ from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import escaped_value
 from admin.console.icicles import draw_tree
 from admin.console.pages import Pages, render
+from admin.console.settings import SCOPE_FILTERS, asked_scope, scope_options
 from admin.console.topology import draw_topology
 from admin.console.trees import has_text, search_tree
 from admin.core.live_subjects import Topic
 from admin.core.resources import RESOURCES, parse_capacity
+from admin.core.settings.scopes import SCOPE_KEYS
 from admin.errors import NotFound
 
 pages = Pages("fleet")
@@ -182,11 +184,12 @@ def list_namespaces() -> str:
 @pages.add("GET", "/fleet/warnings", permission="attributes.read", shows_some=True)
 def list_warnings() -> str:
     """What is stored but questionable."""
-    query = asked_query("limit", "token")
+    query = asked_query(*SCOPE_KEYS, "limit", "token")
     return render(
         "fleet/warnings.html",
         title="Warnings",
-        commands=[["get", "warnings"]],
+        commands=[["get", "warnings", *scope_options(asked_scope(query))]],
         listed=ask("get_warnings", {"limit": _PAGE_SIZE, **query}),
+        filters=SCOPE_FILTERS,
         query=query,
     )

@@ -21,6 +21,10 @@ _NAMED = ("pool", "label", "cluster", "queue", "queue_tag", "token_pool")
 _OPTIONS = {"project": "-p", "domain": "-d", "workflow": "--workflow", "launch_plan": "--launchplan"}
 
 
+#: The keys of a scope as fields of a form.
+SCOPE_FILTERS = {key: key.replace("_", " ").capitalize() for key in SCOPE_KEYS}
+
+
 def asked_scope(query: Mapping[str, str]) -> dict[str, str]:
     """The keys of the scope that an address names."""
     return {key: query[key] for key in SCOPE_KEYS if key in query}
@@ -99,7 +103,7 @@ def list_no_effect() -> str:
         title="Settings without effect",
         commands=[["get", "no-effect", *noun, *scope_options(keys)]],
         listed=ask("list_no_effect", {"limit": _NO_EFFECT, **query}),
-        filters={key: key.replace("_", " ").capitalize() for key in SCOPE_KEYS} | {"resource_type": "Kind"},
+        filters={**SCOPE_FILTERS, "resource_type": "Kind"},
         query=query,
     )
 

@@ -20,6 +20,8 @@ _SINCE = "24h"
 #: Executions that are listed of those that would go elsewhere.
 _LISTED = 200
 _FIELDS = ("since", "project", "domain", "fleet")
+#: Where the next page of a simulation begins.
+_TOKEN = "token"
 _STATES = tuple(state.value for state in FleetState)
 
 
@@ -32,13 +34,13 @@ def ask_what_if() -> str:
 @pages.add("POST", "/what-if", permission="executions.read", shows_some=True)
 def simulate(form: Mapping[str, str]) -> Response:
     """Decide recent executions again with the settings of a file."""
-    given = {name: form.get(name, "").strip() for name in _FIELDS}
+    given = {name: form.get(name, "").strip() for name in (*_FIELDS, _TOKEN)}
     given[FIELD] = form.get(FIELD, "")
     asked: list[Asked] = []
     try:
         given[FIELD] = _uploaded() or given[FIELD]
         asked = read_changes(given[FIELD])
-        chosen = {name: given[name] for name in _FIELDS if given[name]}
+        chosen = {name: given[name] for name in (*_FIELDS, _TOKEN) if given[name]}
         body = {"changes": [entry.change for entry in asked], "since": _SINCE, **chosen, "limit": _LISTED}
         return Response(_render(given, ask("simulate", body=body), len(asked)), mimetype="text/html")
     except Invalid as refusal:

@@ -59,13 +59,16 @@ _PAGED = Listing(
 
 @command(
     help="Show the current warnings: stored settings that name something unknown or contradict others.",
-    params=[strict_option(), *_PAGED.options()],
-    examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
+    params=[strict_option(), *filter_parameters("Warnings"), *_PAGED.options()],
+    examples=[
+        "rainbowctl get warnings",
+        "rainbowctl get warnings -p flyteexamples -d development",
+        "rainbowctl get warnings --strict -o json",
+    ],
 )
 def get_warnings(session: Session, strict: bool, **flags: Any) -> None:
-    warnings = choose_rows(
-        session, session.client.list_warnings(), flags, _PAGED, "warning", where="about stored settings"
-    )
+    listed = session.client.list_warnings(**scope_filters(session, flags))
+    warnings = choose_rows(session, listed, flags, _PAGED, "warning", where="about stored settings")
     set_by = {"SET BY": lambda warning: describe_set_by(session.printer, warning)}
     columns = {**_COLUMNS, "WARNING": warning_text, **set_by}
     session.printer.show(_names(warnings), warnings, warnings, columns, {"CODE": "code"}, empty="No warnings.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from html import unescape
 from io import BytesIO
 
 import pytest
@@ -10,6 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.console.documents import read_changes
+from admin.store.execution_lists import ListLimits
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_console_fleet import words_of
 from tests.integration.test_users import made_user
@@ -110,3 +113,18 @@ def test_a_viewer_may_not_simulate_a_change_of_users(app: Flask) -> None:
     browser, _ = signed_in(app, nobody)
     assert browser.get(PAGE).status_code == 200
     assert send(browser, PAGE, PAGE, documents="kind: user\nname: x", since="1h").status_code == 403
+
+
+def test_what_one_page_does_not_compare_is_compared_by_going_on(app: Flask, placed: FlaskClient) -> None:
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(simulated=1))
+    created(placed, "older", cluster_assignment={"cluster_pool_name": "gpu"})
+    first = send(placed, PAGE, PAGE, documents=DOCUMENTS, since="1h")
+    assert "1 executions since" in words_of(first.text)
+    fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', first.text.partition("<main")[2]))
+    assert "Go on with older ones" in first.text
+    fields = {name: unescape(value) for name, value in fields.items()}
+    assert fields["documents"] == DOCUMENTS
+    second = placed.post(PAGE, data=fields, headers={"Origin": "http://localhost"})
+    assert second.status_code == 200
+    assert "1 further executions since" in words_of(second.text)
+    assert "Go on with older ones" not in second.text

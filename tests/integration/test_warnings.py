@@ -166,3 +166,14 @@ def test_the_changes_of_many_rows_are_read_together(
     assert together == one_by_one
     assert {len(fields.revisions) for fields in together.fields.values()} == {0, 1, 2}
     assert asked < rows // 2 < rows < asked_one_by_one  # the last ten are read one by one
+
+
+def test_the_page_of_the_console_has_those_of_a_scope(set_up: FlaskClient) -> None:
+    page = set_up.get(f"/console/fleet/warnings?project={PROJECT}")
+    assert page.status_code == 200
+    assert "fit" in page.text
+    assert f"rainbowctl get warnings -p {PROJECT}" in page.text
+    nothing = set_up.get(f"/console/fleet/warnings?project={PROJECT}&domain=staging")
+    assert "Nothing is questionable at these scopes." in nothing.text
+    wrong = set_up.get("/console/fleet/warnings?workflow=fit&nothing=1")
+    assert wrong.status_code == 400

@@ -269,6 +269,6 @@ class AttributeCalls(KindCalls):
         """The warnings about stored rows that still apply."""
         return list(self.list_warnings())
 
-    def list_warnings(self) -> Iterator[Document]:
-        """The same, read page by page as they are needed."""
-        return self._pages("warnings", "warnings", optional=("limit",))
+    def list_warnings(self, **scope: str) -> Iterator[Document]:
+        """The same, read page by page as they are needed; with scope keys, only those at such scopes."""
+        return self._pages("warnings", "warnings", non_empty(scope), optional=("limit",))
