@@ -294,6 +294,10 @@ class UserTokenNotFound(NotFound, name="user_token_not_found"):
     """No such token. `rainbowctl get user-token USER` lists those of a user."""
 
 
+class SessionNotFound(NotFound, name="session_not_found"):
+    """No such session, or it is over. `rainbowctl get session USER` lists those of a user."""
+
+
 class ReconciliationNotFound(NotFound, name="reconciliation_not_found"):
     """Nothing to reconcile with that cluster. `rainbowctl get reconciliation` lists what there is."""
 

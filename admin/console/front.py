@@ -23,6 +23,7 @@ from admin.console import (
     live,
     logs,
     overview,
+    sessions,
     setting_edits,
     settings,
     signing_in,
@@ -42,8 +43,8 @@ from admin.errors import RainbowError, Unauthenticated
 #: Each noun's pages.
 _PAGES = (
     *(actions.pages, assets.pages, cluster_groups.pages, creations.pages, executions.pages, fleet.pages, history.pages),
-    *(live.pages, logs.pages, overview.pages, setting_edits.pages, settings.pages, signing_in.pages),
-    *(access.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
+    *(live.pages, logs.pages, overview.pages, sessions.pages, setting_edits.pages, settings.pages),
+    *(access.pages, signing_in.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
 )
 #: The parts of the console, in the order of the header: title, first page and the permission that one needs for it.
 #: One is shown as soon as there is such a page.
@@ -66,7 +67,7 @@ _TABS = {
 }
 
 #: Pages that belong to one of these parts, and do not stand below its first page.
-_ALSO = {"/users": ("/access", "/audit")}
+_ALSO = {"/users": ("/access", "/audit", "/sessions")}
 
 
 def all_pages() -> list[Page]:

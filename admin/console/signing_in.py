@@ -127,7 +127,9 @@ def _begin(token: str, after: str | None) -> Response:
     if before := request.cookies.get(SESSION_COOKIE):
         end_session(context(), before)
     if identity.proof is not Proof.NONE:
-        session = start_session(context(), identity, token)
+        session = start_session(
+            context(), identity, token, address=request.remote_addr, browser=request.headers.get("User-Agent")
+        )
         set_cookie(response, SESSION_COOKIE, session.id, int(context().settings.console_session_seconds))
     return response
 

@@ -9,11 +9,13 @@ from flask import Response
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.filters import page
 from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.console.sessions import own_id
 from admin.core.problems import Invalid
 
 pages = Pages("users")
 
 _PAGE_SIZE = 50
+_FEW = 8
 _TOKEN = "/users/<name>/tokens/<prefix>/revoke"
 
 
@@ -36,6 +38,8 @@ def show_user(name: str) -> str:
     """One user."""
     query = asked_query("token")
     tokens = ask_if_allowed("list_user_tokens", path={"name": name})
+    # Whose tokens one may see, their sessions too.
+    sessions = None if tokens is None else ask("list_sessions", {"user": name, "limit": _FEW})["sessions"]
     return render(
         "users/one.html",
         title=name,
@@ -43,6 +47,8 @@ def show_user(name: str) -> str:
         user=ask("get_user", path={"name": name}),
         held=ask_if_allowed("get_held_access", {"user": name, "limit": _PAGE_SIZE, "token": query.get("token")}),
         tokens=None if tokens is None else tokens["tokens"],
+        sessions=sessions,
+        own_id=own_id(),
         query=query,
     )
 

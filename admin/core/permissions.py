@@ -78,8 +78,10 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("users.read", "read users", Place.PLATFORM),
             _permission("users.write", "create, change and delete users", Place.PLATFORM),
             _permission("users.impersonate", "act as another user, within what one may do oneself", Place.PLATFORM),
-            _permission("tokens.read", "list the tokens of other users", Place.PLATFORM),
-            _permission("tokens.write", "make and revoke the tokens of other users", Place.PLATFORM),
+            _permission("tokens.read", "list the tokens and sessions of other users", Place.PLATFORM),
+            _permission(
+                "tokens.write", "make and revoke the tokens of other users, and end their sessions", Place.PLATFORM
+            ),
             _permission("groups.read", "read groups and their members", Place.PLATFORM),
             _permission("groups.write", "create, change and delete groups", Place.PLATFORM),
             _permission("grants.read", "see who may do what"),

@@ -90,6 +90,12 @@ def note_token_revoked(context: Context, origin: RequestOrigin, identity: Identi
     _note(context, AuditType.TOKEN_REVOKED, origin, user=user, proof=proof, target=target)
 
 
+def note_session_ended(context: Context, origin: RequestOrigin, identity: Identity, user: str, name: str) -> None:
+    """Note that a session of the console was ended by its name, by whom."""
+    by, proof = _by(identity)
+    _note(context, AuditType.SESSION_ENDED, origin, user=by, proof=proof, target=f"session/{user}/{name}")
+
+
 def note_owners_removed(context: Context, authorship: Authorship, owners: Iterable[str]) -> None:
     """Note that users and clusters lost all of their tokens because they were deleted, by whom."""
     origin = RequestOrigin(request_id=authorship.request_id)

@@ -7,13 +7,15 @@ its own time, since nobody tells when a login ends there, and is over when anoth
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from admin.core.identities import Identity, Proof
-from admin.errors import Unauthenticated
+from admin.errors import SessionNotFound, Unauthenticated
 from admin.services import tokens
 from admin.services.context import Context
 from admin.services.user_tokens import identity_of
@@ -23,6 +25,11 @@ from admin.store.sessions import Session
 _OVER = "This session of the console is over. Sign in again."
 #: A longer id is none of ours.
 _MOST_CHARACTERS = 128
+#: Characters of the hash of its id by which a session is listed and ended.
+_NAME_LENGTH = 12
+_NAME = re.compile(rf"[0-9a-f]{{{_NAME_LENGTH}}}")
+#: Of what a browser says that it is.
+_MOST_BROWSER = 200
 
 
 class StartedSession(NamedTuple):
@@ -32,8 +39,10 @@ class StartedSession(NamedTuple):
     expires_at: datetime
 
 
-def start_session(context: Context, identity: Identity, token: str) -> StartedSession:
-    """Begin a session of somebody who was proven by a token."""
+def start_session(
+    context: Context, identity: Identity, token: str, *, address: str | None = None, browser: str | None = None
+) -> StartedSession:
+    """Begin a session of somebody who was proven by a token, from an address and with a browser."""
     id, now = secrets.token_urlsafe(32), context.clock()
     expires_at = now + timedelta(seconds=context.settings.console_session_seconds)
     session = Session(
@@ -41,11 +50,15 @@ def start_session(context: Context, identity: Identity, token: str) -> StartedSe
         user_name=identity.user,
         proof=identity.proof.value,
         token=identity.token,
-        token_hash=_issuer_hash(context) if identity.proof is Proof.OPENID else tokens.hash_of(token),
+        token_hash=None if identity.proof is Proof.OPENID else tokens.hash_of(token),
+        issuer_hash=_issuer_hash(context) if identity.proof is Proof.OPENID else None,
         groups=sorted(identity.groups),
         issued_at=identity.issued_at,
         created_at=now,
         expires_at=expires_at,
+        last_used_at=now,
+        address=address,
+        browser=browser and browser[:_MOST_BROWSER],
     )
     with context.database.writing() as connection:
         sessions.remove_expired(connection, now)
@@ -55,12 +68,20 @@ def start_session(context: Context, identity: Identity, token: str) -> StartedSe
 
 def identify_session(context: Context, id: str, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> Identity:
     """Whose session an id is of; Unauthenticated where it is over, or its token is no longer good."""
-    session = None
+    session, now = None, context.clock()
     if len(id) <= _MOST_CHARACTERS:
         with context.database.reading() as connection:
             session = sessions.get(connection, tokens.hash_of(id))
-    if session is None or session.expires_at <= context.clock():
+    if session is None or session.expires_at <= now:
         raise Unauthenticated(_OVER)
+    identity = _identity_of(context, session, shared_tokens)
+    if not tokens.is_use_noted(session.last_used_at, now):
+        context.token_uses.add(context.database, sessions.USES, session.hash, now)
+    return identity
+
+
+def _identity_of(context: Context, session: Session, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> Identity:
+    """Whom a session proves; Unauthenticated where what it began with is no longer good."""
     proof = Proof(session.proof)
     if proof is Proof.TOKEN:
         return identity_of(tokens.find_hashed(context, tokens.USER, session.token or "", session.token_hash or ""))
@@ -85,7 +106,7 @@ def _issuer_hash(context: Context) -> str | None:
 def _is_of_issuer(context: Context, session: Session) -> bool:
     """Whether a session began with a login at the provider that is trusted now."""
     issuer = _issuer_hash(context)
-    return issuer is not None and session.token_hash == issuer
+    return issuer is not None and session.issuer_hash == issuer
 
 
 def _is_shared(session: Session, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> bool:
@@ -101,6 +122,51 @@ def end_session(context: Context, id: str) -> None:
     """End a session, if there is one."""
     with context.database.writing() as connection:
         sessions.remove(connection, tokens.hash_of(id))
+
+
+def name_of(hashed: str) -> str:
+    """By what a session is listed and ended, which proves nobody."""
+    return hashed[:_NAME_LENGTH]
+
+
+def name_of_id(id: str) -> str:
+    """The same of the session that an id is of."""
+    return name_of(tokens.hash_of(id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionPage:
+    """Some sessions, of one or several users."""
+
+    sessions: list[Session]
+    last: tuple[str, str] | None  #: the user and hash after which the next page starts, if there is one
+    is_all: bool  #: whether the caller may see those of every user
+
+
+def list_sessions(context: Context, *, user: str | None, after: tuple[str, str] | None, limit: int) -> SessionPage:
+    """A page of the sessions that the caller may see and that are not over, of a user or of all."""
+    context.token_uses.write(context.database)
+    access = context.access
+    own = access.identity.user
+    is_all = access.allows("tokens.read") or user == own
+    if not is_all and user not in (None, own):
+        return SessionPage(sessions=[], last=None, is_all=False)
+    with context.database.reading() as connection:
+        page = sessions.page(connection, user if is_all else own, context.clock(), after=after, limit=limit + 1)
+    listed = page[:limit]
+    last = (listed[-1].user_name, listed[-1].hash) if len(page) > limit else None
+    return SessionPage(sessions=listed, last=last, is_all=is_all)
+
+
+def end_named_session(context: Context, user: str, name: str) -> Session:
+    """End a session of a user at once, which is answered as it was; SessionNotFound where there is none."""
+    with context.database.writing() as connection:
+        found = sessions.beginning(connection, user, name) if _NAME.fullmatch(name) else []
+        if not found or found[0].expires_at <= context.clock():
+            raise SessionNotFound(f"User '{user}' has no session '{name}'. `rainbowctl get session {user}` lists them.")
+        for session in found:
+            sessions.remove(connection, session.hash)
+    return found[0]
 
 
 def remove_expired_sessions(context: Context, now: datetime) -> None:

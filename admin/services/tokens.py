@@ -116,7 +116,7 @@ def find_hashed(context: Context, kind: TokenKind, prefix: str, hashed: str) -> 
     stored = context.token_cache.get(hashed, context.database, _TABLES, now)
     if stored is None:
         stored = _find(context, kind, prefix, hashed)
-    if stored is not None and is_good(stored, now) and not _is_use_noted(stored, now):
+    if stored is not None and is_good(stored, now) and not is_use_noted(stored.last_used_at, now):
         context.token_cache.keep(kind.table, stored._replace(last_used_at=now))
         context.token_uses.add(context.database, kind.table, stored.prefix, now)
     if stored is None or not is_good(stored, now):
@@ -152,9 +152,9 @@ def _prefix(kind: TokenKind, token: str) -> str:
     return token.removeprefix(kind.mark)[:_PREFIX_LENGTH]
 
 
-def _is_use_noted(token: StoredToken, now: datetime) -> bool:
-    """Whether the last use of a token is noted, which is done once a minute at most."""
-    return token.last_used_at is not None and token.last_used_at >= now - _USE_NOTED
+def is_use_noted(last_used_at: datetime | None, now: datetime) -> bool:
+    """Whether the last use of something is noted, which is done once a minute at most."""
+    return last_used_at is not None and last_used_at >= now - _USE_NOTED
 
 
 def _find(context: Context, kind: TokenKind, prefix: str, hashed: str) -> StoredToken | None:

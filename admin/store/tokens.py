@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sqlalchemy import Column, ColumnElement, Connection, Index, Table, Text, insert, or_, select, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -53,6 +53,24 @@ def number_of_changes(connection: Connection) -> int:
 def _count_change(connection: Connection) -> None:
     """Count that tokens are taken away, which makes workers compare those that they keep."""
     connection.execute(update(grants_head).values(tokens=grants_head.c.tokens + 1))
+
+
+def note_last_uses(connection: Connection, table: Table, key: AnyColumn, uses: Mapping[str, datetime]) -> None:
+    """Note when rows of a table were used last, by a column that names them.
+
+    Those that another transaction changes meanwhile are left out, so that the two never wait for each other.
+    """
+    used = select(key).where(key.in_(list(uses))).with_for_update(skip_locked=True)
+    free = connection.execute(used).scalars().all()
+    if free:  # they were used within a second, so that the last of their times is good enough for all
+        connection.execute(update(table).where(key.in_(free)).values(last_used_at=max(uses.values())))
+
+
+class Usable(Protocol):
+    """A table of what proves callers, whose last uses are noted."""
+
+    def note_uses(self, connection: Connection, uses: Mapping[str, datetime]) -> None:
+        """Note when some of it was used last, by what names it."""
 
 
 class TokenTable:
@@ -150,15 +168,8 @@ class TokenTable:
         connection.execute(update(self._table).where(self._columns.prefix == prefix).values(revoked_at=now))
 
     def note_uses(self, connection: Connection, uses: Mapping[str, datetime]) -> None:
-        """Note when tokens were used last, by their prefixes.
-
-        Those that another transaction changes meanwhile are left out, so that the two never wait for each other.
-        """
-        prefix = self._columns.prefix
-        used = select(prefix).where(prefix.in_(list(uses))).with_for_update(skip_locked=True)
-        free = connection.execute(used).scalars().all()
-        if free:  # they were used within a second, so that the last of their times is good enough for all
-            connection.execute(update(self._table).where(prefix.in_(free)).values(last_used_at=max(uses.values())))
+        """Note when tokens were used last, by their prefixes."""
+        note_last_uses(connection, self._table, self._columns.prefix, uses)
 
     def ends(self, connection: Connection, prefixes: Sequence[str]) -> dict[str, tuple[datetime | None, ...]]:
         """When tokens expire and were revoked, by their prefixes."""
@@ -261,21 +272,21 @@ def _compared(connection: Connection, tokens: Mapping[str, CachedToken]) -> Iter
 
 
 class TokenUses:
-    """When tokens were used last, to be written for many of them at once."""
+    """When tokens and sessions were used last, to be written for many of them at once."""
 
     def __init__(self, seconds: float = _COLLECT_SECONDS) -> None:
         """They are written after so many seconds."""
         self._seconds = seconds
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._uses: dict[TokenTable, dict[str, datetime]] = {}
+        self._uses: dict[Usable, dict[str, datetime]] = {}
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
 
-    def add(self, database: Database, table: TokenTable, prefix: str, at: datetime) -> None:
+    def add(self, database: Database, table: Usable, name: str, at: datetime) -> None:
         """Note a use, which is written soon."""
         with self._lock:
-            self._uses.setdefault(table, {})[prefix] = at
+            self._uses.setdefault(table, {})[name] = at
             if self._writer is None:
                 self._writer = threading.Thread(
                     target=self._write_soon, args=(database,), name="token-uses", daemon=True
@@ -288,9 +299,9 @@ class TokenUses:
             with self._lock:
                 uses, self._uses = self._uses, {}
             for table, times in uses.items():
-                prefixes = sorted(times)
-                for start in range(0, len(prefixes), _CHUNK):
-                    chunk = {prefix: times[prefix] for prefix in prefixes[start : start + _CHUNK]}
+                names = sorted(times)
+                for start in range(0, len(names), _CHUNK):
+                    chunk = {name: times[name] for name in names[start : start + _CHUNK]}
                     with suppress(SQLAlchemyError), database.writing() as connection:
                         table.note_uses(connection, chunk)
 

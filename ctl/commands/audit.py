@@ -25,6 +25,7 @@ _HELP = """Show logins, what was done with tokens, and denied requests, newest f
   LOGIN          the first use of a login at an OpenID provider
   TOKEN_CREATED  a user or a cluster got a token
   TOKEN_REVOKED  a token was revoked, or all tokens of a user or cluster that was deleted
+  SESSION_ENDED  a session of the console was ended by its id
   NEW_ADDRESS    a user's token was used from an address for the first time
 
 What is denied again and again is one event a minute for each address and user, with how often it happened; of more than

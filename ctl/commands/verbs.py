@@ -182,6 +182,7 @@ get = KindGroup(
         "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Tokens of a user", place="users.tokens"),
+        "session": Entry(summary="Who is signed in at the console", place="users.sessions"),
         "audit": Entry(summary="Logins, what was done with tokens, and denied requests", place="audit"),
         "workflow": Entry(summary="Workflows and their versions", place="registrations.workflows"),
         "task": Entry(
@@ -263,6 +264,7 @@ delete = KindGroup(
         "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Revoke a token of a user", place="users.tokens"),
+        "session": Entry(summary="End a session of the console", place="users.sessions"),
         "reconciliation": Entry(
             summary="Count clusters as reconciled with a restored database", place="reconciliations"
         ),

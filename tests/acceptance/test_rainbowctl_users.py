@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from tests.acceptance.test_server import rainbow_admin
 from tests.support.admins import BEYOND_LOOPBACK, RunningAdmin, running_admin
@@ -178,6 +179,34 @@ def test_users_are_applied_exported_and_rolled_back_without_their_tokens(shell: 
         ("kind: user\nname: bea\ncreated_at: x\n", "not part of the definition"),
     ):
         assert problem in shell.refused(2, "rainbowctl apply -f -", stdin=text)
+
+
+def sign_in(url: str, token: str) -> None:
+    """Sign in at the console, as a browser does."""
+    page = f"{url}/console/sign-in"
+    with requests.Session() as browser:
+        form_token = re.search(r'name="form_token" value="([^"]+)"', browser.get(page, timeout=60).text)
+        assert form_token is not None
+        fields = {"form_token": form_token[1], "token": token}
+        sent = browser.post(page, data=fields, headers={"Origin": url}, allow_redirects=False, timeout=60)
+        assert sent.status_code == 303
+
+
+def test_sessions_of_the_console_are_shown_and_ended(shell: Shell, admin: RunningAdmin, tmp_path: Path) -> None:
+    ada = token_of(tmp_path, "ada", "--create")
+    refusal_within_a_second(shell, "rainbowctl get project")
+    assert shell.run("rainbowctl get session", RAINBOW_TOKEN=ada).err == "Nobody is signed in at the console.\n"
+    sign_in(admin.url, ada)
+    table = shell.ok("rainbowctl get session", RAINBOW_TOKEN=ada).splitlines()
+    assert table[0].split()[:4] == ["USER", "ID", "BY", "TOKEN"]
+    user, id, proof, token = table[1].split()[:4]
+    assert (user, proof, token) == ("ada", "token", ada[4:12])
+    assert shell.ok("rainbowctl get session ada -o name", RAINBOW_TOKEN=ada) == f"session/ada/{id}\n"
+    ended = shell.run(f"rainbowctl delete session ada {id} --force", RAINBOW_TOKEN=ada)
+    assert (ended.status, ended.err) == (0, f"Ended session {id} of user ada.\n")
+    again = shell.run(f"rainbowctl delete session ada {id} --force", RAINBOW_TOKEN=ada)
+    assert again.status != 0
+    assert "rainbowctl get session ada" in again.err
 
 
 def test_an_admin_with_users_may_listen_beyond_loopback_without_a_shared_token(tmp_path: Path) -> None:

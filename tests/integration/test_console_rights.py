@@ -91,6 +91,11 @@ FORMS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         {"confirmation": "{prefix}"},
         (),
     ),
+    "/users/<name>/sessions/<id>/end": (
+        "/console/users/ada/sessions/{session}/end",
+        {"confirmation": "{session}"},
+        (),
+    ),
 }
 #: Forms that everybody may send: they read, or are about the sender's own session.
 HARMLESS = {"/console/sign-in", "/console/sign-out", "/console/what-if"}
@@ -106,6 +111,9 @@ class World:
         fill(self.ada)
         [token] = self.ada.get("users/ada/tokens")["tokens"]
         self.prefix: str = token["prefix"]
+        signed_in(app, self.ada)
+        [session] = self.ada.get("sessions?user=ada")["sessions"]
+        self.session: str = session["id"]
 
     @property
     def head(self) -> str:
@@ -118,7 +126,7 @@ class World:
         row = {"attributes": {"matching_attributes": pool(f"before-{role}")}}
         written = self.ada.do("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", row)
         number = str(written["revision"])
-        return {"role": role, "version": number, "revision": number, "prefix": self.prefix}
+        return {"role": role, "version": number, "revision": number, "prefix": self.prefix, "session": self.session}
 
 
 def fill(ada: Person) -> None:
@@ -169,4 +177,4 @@ def test_a_form_does_what_its_sender_may_and_is_refused_to_others(world: World, 
 
 def unnoted(rows: dict[str, list[str]]) -> dict[str, list[str]]:
     """All rows but those that note who asked."""
-    return {table: found for table, found in rows.items() if table not in ("audit_events", "user_tokens")}
+    return {table: found for table, found in rows.items() if table not in ("audit_events", "user_tokens", "sessions")}

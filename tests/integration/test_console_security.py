@@ -255,7 +255,11 @@ def test_one_signs_in_with_the_shared_token_while_it_is_shared(make_app: MakeApp
 
 
 @pytest.mark.parametrize(
-    "changes", [{"token": None, "token_hash": None}, {"token_hash": None}, {"proof": "none"}, {"proof": "agent"}]
+    "changes",
+    [
+        *({"token": None, "token_hash": None}, {"token_hash": None}, {"proof": "none"}, {"proof": "agent"}),
+        {"proof": "openid", "issuer_hash": None},
+    ],
 )
 def test_a_session_without_what_proves_it_is_nobodys(app: Flask, changes: dict[str, str | None]) -> None:
     browser, _ = signed_in(app, made_user(app))

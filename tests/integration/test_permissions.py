@@ -115,6 +115,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "list_all_definitions": (OTHER, ""),
     "explain_access": (OWN, f"user=ada&permission=logs.read&{WHERE}"),
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami", "list_all_user_tokens"), (OTHER, "")),
+    "list_sessions": (OTHER, ""),
+    "end_session": (PLATFORM, ""),
     **dict.fromkeys(("register_cluster", "sync_cluster", "exchange_cluster_resources"), (OTHER, "")),
     **dict.fromkeys(("index", "healthz", "readyz", "version", "openapi", "get_provider"), (OTHER, "")),
     **dict.fromkeys(("metrics", "get_health"), (PLATFORM, "")),

@@ -678,7 +678,7 @@ def test_going_back_takes_reports_of_namespaces_away_and_leaves_reasons_that_an_
 def test_sessions_are_forgotten_by_an_admin_that_has_none_and_nothing_else_is(engine: Engine) -> None:
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    session = Session("hash", "ada", "openid", "login", None, ["ml"], 1.5, now, now)
+    session = Session("hash", "ada", "openid", "login", None, "issuer", ["ml"], 1.5, now, now, now, "192.0.2.7", "B")
     user = {"kind": "USER", "name": "ada", "payload": {}, "version": 1}
     with engine.begin() as connection:
         sessions.add(connection, session)
@@ -691,6 +691,24 @@ def test_sessions_are_forgotten_by_an_admin_that_has_none_and_nothing_else_is(en
     migrate(engine)
     with engine.connect() as connection:
         assert sessions.get(connection, "hash") is None
+
+
+def test_sessions_of_before_go_on_and_those_of_logins_know_their_provider(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    login = Session("a1", "ana", "openid", "login", None, "of the issuer", ["ml"], 1.5, now, now)
+    by_token = Session("b2", "ada", "token", "1f2e3d4c", "of the token", None, [], None, now, now)
+    with engine.begin() as connection:
+        for session in (login, by_token):
+            sessions.add(connection, session)
+    for _ in range(2):
+        migrate(engine, "0052")
+        with engine.connect() as connection:
+            rows = connection.exec_driver_sql("SELECT hash, token_hash FROM sessions ORDER BY hash").all()
+        assert [tuple(row) for row in rows] == [("a1", "of the issuer"), ("b2", "of the token")]
+        migrate(engine)
+        with engine.connect() as connection:
+            assert [sessions.get(connection, hashed) for hashed in ("a1", "b2")] == [login, by_token]
 
 
 def test_ends_and_registrations_of_before_have_the_proofs_that_events_kept(engine: Engine) -> None:

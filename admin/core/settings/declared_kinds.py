@@ -45,7 +45,7 @@ TAKEN_NOUNS = frozenset(
     }
     | {"execution", "execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement"}
     | {"placement-counts", "pool", "project", "reconciliation", "revision", "service-account", "task", "token"}
-    | {"scope", "token-pool"}
+    | {"scope", "session", "token-pool"}
     | {"user", "user-token", "warnings", "workflow"}
 )
 

@@ -50,6 +50,16 @@ class UserCalls(Calls):
         """End a token at once; `changed` tells whether it counted until now."""
         return self._write("DELETE", resource_path(_tokens(user), token=prefix))
 
+    def sessions(self, user: str | None = None) -> Iterator[Document]:
+        """Who is signed in at the console, of a user or of all that the caller may see, page by page, by user."""
+        with self._newer_path("It lists no sessions of its console."):
+            yield from self._pages("sessions", "sessions", non_empty({"user": user}))
+
+    def end_session(self, user: str, id: str) -> Document:
+        """End a `session` of a user at once, which is answered as it was."""
+        with self._newer_path("It ends no sessions of its console: they end with their tokens, or by themselves."):
+            return self._write("DELETE", resource_path(f"{resource_path('users', user=user)}/sessions", session=id))
+
 
 def _tokens(user: str) -> str:
     return f"{resource_path('users', user=user)}/tokens"
