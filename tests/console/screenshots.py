@@ -10,12 +10,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from playwright.sync_api import Page
+
 from tests.support.browsers import chromium, running_browser, visiting
 from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, describe, fill, running_small_console
 
 _DOCS = Path(__file__).parents[2] / "docs"
 #: The widths at which each page is taken, with the colours: a phone's, a desk's and a wall's.
 _WIDTHS = ((390, "dark"), (1280, "light"), (1920, "light"))
+#: What a picture may have, and the qualities that are tried, the best first.
+_MOST_BYTES = 120_000
+_QUALITIES = (85, 75, 65, 55, 45, 35, 25)
 _SCOPE = f"project={PROJECT}&domain={DOMAIN}"
 #: The pages, by what the pictures are called.
 _PAGES = {
@@ -44,17 +49,22 @@ def main() -> None:
         with running_browser() as browser:
             for width, scheme in _WIDTHS:
                 with visiting(browser, console.url, width=width, scheme=scheme) as visitor:
-                    is_wide = width == _WIDTHS[-1][0]
                     for page, path in _PAGES.items():
-                        name = f"console-{page}-{width}.{'jpeg' if is_wide else 'png'}"
+                        path_of_picture = _DOCS / f"console-{page}-{width}.jpeg"
                         shown = visitor.visit(path)
                         if page in _PARTS:
                             shown.evaluate(_SCROLL, _PARTS[page])
-                        if is_wide:  # as a PNG one would have over 200 kB
-                            shown.screenshot(path=_DOCS / name, type="jpeg", quality=70)
-                        else:
-                            shown.screenshot(path=_DOCS / name)
-                        print(f"docs/{name}, {(_DOCS / name).stat().st_size // 1000} kB")
+                        path_of_picture.write_bytes(_picture(shown))
+                        print(f"docs/{path_of_picture.name}, {path_of_picture.stat().st_size // 1000} kB")
+
+
+def _picture(page: Page) -> bytes:
+    """A picture of a page in the best quality in which it is not too large; as a PNG some would be."""
+    for quality in _QUALITIES:
+        picture = page.screenshot(type="jpeg", quality=quality)
+        if len(picture) <= _MOST_BYTES:
+            return picture
+    sys.exit(f"{page.url} has more than {_MOST_BYTES} bytes in every quality that can be read.")
 
 
 def _add_more(console: SmallConsole) -> None:

@@ -197,6 +197,9 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     created(api, "waits")
     assert f'href="{SETTINGS.replace("&", "&amp;")}"' in api.get(f"/console/executions/{PROJECT}/{DOMAIN}/waits").text
     path = edit_path("CLUSTER_ASSIGNMENT")
+    waiting = api.get(f"/console/executions/{PROJECT}/{DOMAIN}/waits").text
+    assert f'href="{html.escape(path)}">Change the pool at {PROJECT}/{DOMAIN}' in waiting
+    assert 'href="/console/fleet/pools/first">The clusters of pool first' in waiting
     planned = plan(api, path, {"cluster_pool_name": ("set", "second")}, message="East is full.")
     assert re.search(r"<del[^>]*>first</del>.*<ins[^>]*>second</ins>", planned.text, re.S)
     assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}

@@ -88,7 +88,7 @@ def test_an_answer_looks_at_as_many_executions_as_it_is_asked_to(agent: PlayedAg
     answer = get(agent.client, f"execution_counts?by=project&project={agent.project}&limit=2")
     assert (answer["total"], "token" in answer) == (2, True)
     assert everything[agent.project] > 2
-    refused(agent.client.get(f"{API}/execution_counts?by=project&limit=50001"), 400, "invalid_argument", "limit")
+    refused(agent.client.get(f"{API}/execution_counts?by=project&limit=50001"), 400, "invalid_request", "limit")
 
 
 def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
