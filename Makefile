@@ -6,14 +6,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BENCH := $(VENV)/.installed-bench
-# Says what it installs, line by line; what is there already is not worth one.
+# Says what it installs, line by line; what is there already is not worth one. Python compiles what it imports, a fifth of it.
 PIP_INSTALL = @echo "Installing Rainbow into $(VENV), which may take a minute or two."; set -o pipefail; \
-  PYTHONUNBUFFERED=1 $(BIN)/pip install --disable-pip-version-check --progress-bar off --editable
+  PYTHONUNBUFFERED=1 $(BIN)/pip install --disable-pip-version-check --progress-bar off --no-compile --editable
 SAY_STEPS := | { grep --line-buffered -E '^ *(Collecting|Installing)' || true; }
 RUN_DIR := .rainbow
 RUN_PORT := 8088
 
-# Faults, races and hostile input take half as long as all other tests together, and have a target of their own.
+# What is slow in them, and all of tests/robustness, has a target of its own.
 TESTS := tests/unit tests/integration tests/acceptance tests/console
 
 .PHONY: help setup run test pytest test-robustness test-kubernetes test-flux test-large check facts docs bench bench-large clean screenshots
@@ -61,11 +61,11 @@ test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, 
 # On a new checkout one process compiles the tests while mypy has the other core: four would compile each of them anew.
 pytest: $(INSTALLED_DEV)
 	@[ -d .hypothesis/constants ] || $(BIN)/pytest --quiet --collect-only >/dev/null || true
-	$(BIN)/pytest -n 4 --dist worksteal $(TESTS)
+	$(BIN)/pytest -n 4 --dist worksteal -m 'not slow' $(TESTS)
 
-test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, generated and hostile input
+test-robustness: $(INSTALLED_DEV) ## Run the slow tests: faults, races, generated and hostile input, whole stories
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
-	$(BIN)/pytest -n 4 --dist worksteal tests/robustness
+	$(BIN)/pytest -n 4 --dist worksteal -m slow tests/robustness tests/acceptance tests/integration
 
 test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run the tests that need one
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-server >/dev/null

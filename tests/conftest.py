@@ -50,6 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--large", action="store_true", help="run only tests of scale, at their full size")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Count all of tests/robustness among the slow tests."""
+    if "robustness" in item.path.parts:
+        item.add_marker("slow")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --large, keep the tests that have a full size."""
     if config.getoption("--large"):

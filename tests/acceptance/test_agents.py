@@ -328,6 +328,7 @@ def other(site: Site) -> Iterator[Site]:
     other.stop()
 
 
+@pytest.mark.slow
 def test_a_second_agent_of_the_same_cluster_is_refused_while_the_first_is_there(site: Site, other: Site) -> None:
     name, go = f"{site.cluster}-refused", site.directory / "go"
     site.create(name, *waiting_for(go))
@@ -349,6 +350,7 @@ def test_a_second_agent_of_the_same_cluster_is_refused_while_the_first_is_there(
     assert site.ended(f"{site.cluster}-next")["closure"]["phase"] == "SUCCEEDED"
 
 
+@pytest.mark.slow
 def test_a_second_agent_that_is_told_to_takes_over(site: Site, other: Site) -> None:
     name = f"{site.cluster}-over"
     site.create(name, "sleep", "600")

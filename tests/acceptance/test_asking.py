@@ -121,6 +121,7 @@ def fill(site: Site, duration: str) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_the_idle_cluster_wins_then_the_first_that_is_free_and_a_silent_one_is_out(
     admin: RunningAdmin, sites: dict[str, Site]
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_idle_cluster_wins_then_the_first_that_is_free_and_a_silent_one_is_o
         sites[name].ended(filling)
 
 
+@pytest.mark.slow
 def test_many_that_are_asked_at_once_all_finish_and_none_is_asked_twice_without_need(
     admin: RunningAdmin, sites: dict[str, Site], scale: Scale
 ) -> None:

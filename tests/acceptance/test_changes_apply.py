@@ -78,6 +78,7 @@ def revision(shell: Shell, number: int) -> dict[str, Any]:
     return revision
 
 
+@pytest.mark.slow
 def test_many_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
     shell: Shell, other_shell: Callable[[], Shell], scale: Scale
 ) -> None:

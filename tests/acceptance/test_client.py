@@ -145,6 +145,7 @@ def test_a_script_takes_its_settings_from_the_environment(running: RunningAdmin,
     assert done.stdout == f"{running.url} development staging production\n"
 
 
+@pytest.mark.slow
 def test_every_kind_is_written_read_explained_and_deleted_at_every_level_it_has(admin: RunningAdmin) -> None:
     with Client(admin.url) as client:
         for kind in client.kinds():

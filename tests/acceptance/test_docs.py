@@ -51,6 +51,7 @@ def shell_of(admin: RunningAdmin, directory: Path) -> Shell:
     return shell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page.read_text())], ids=lambda page: page.name)
 def test_the_commands_of_a_page_work_in_order_on_a_new_admin(page: Path, admin: RunningAdmin, tmp_path: Path) -> None:
     shell = shell_of(admin, tmp_path)

@@ -192,6 +192,7 @@ def test_a_lost_lease_ends_the_command_and_says_why(shell: Shell) -> None:
     assert b"The lease was lost; the command ended with status 3." in err
 
 
+@pytest.mark.slow
 @on_every_backend
 def test_the_tokens_of_a_killed_holder_are_free_after_the_lease_and_not_before(shell: Shell) -> None:
     with shell.running(f'{RUN} --lease 1s -- sh -c "echo runs; exec sleep 60"') as process:
@@ -218,6 +219,7 @@ Database.__init__ = shifted
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minutes", [-7, 7])
 def test_clocks_of_holder_and_admin_may_be_minutes_apart(tmp_path: Path, minutes: int) -> None:
     site = tmp_path / "site"

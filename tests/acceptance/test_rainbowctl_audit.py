@@ -47,6 +47,7 @@ def test_denied_requests_and_tokens_are_listed_from_all_workers(shell: Shell, tm
     assert "--event" in shell.refused(2, "rainbowctl get audit --event nothing", RAINBOW_TOKEN=ada)
 
 
+@pytest.mark.slow
 def test_a_file_of_events_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
     config = tmp_path / "rainbow.yaml"
     config.write_text("audit: {file: none/audit.jsonl}\n")

@@ -43,6 +43,7 @@ def test_a_mistyped_workflow_is_noted_with_the_closest_known_one(new_shell: Shel
     assert future == "error: --at 9000-01-01 lies in the future: give a time until now, or leave it out.\n"
 
 
+@pytest.mark.slow
 def test_all_rows_are_listed_across_pages_and_names_lead_back_to_them(shell: Shell) -> None:
     shell.project("many")
     names = [f"wf{number:04}" for number in range(ROWS)]

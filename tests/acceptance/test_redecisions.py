@@ -100,6 +100,7 @@ def postgresql_holder(url: str) -> str:
         return str(connection.exec_driver_sql(query).scalar_one())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_after_the_leading_worker_is_killed_another_one_goes_on(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest

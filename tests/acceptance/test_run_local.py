@@ -10,6 +10,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+import pytest
 import requests
 
 from tests.support.local_runs import ROOT, Local, command, is_free, running
@@ -27,6 +28,7 @@ def tokens(local: Local) -> list[tuple[str, str]]:
     return [(token["prefix"], token["state"]) for token in answer["tokens"]]
 
 
+@pytest.mark.slow
 def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path: Path) -> None:
     port = free_port()
     with running(tmp_path, port) as local:

@@ -267,6 +267,7 @@ def test_a_wrong_configuration_is_named_and_nothing_starts(tmp_path: Path) -> No
     assert (missing.returncode, "none.yaml" in missing.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_two_replicas_on_one_postgresql_set_it_up_once_and_see_each_others_writes(
     tmp_path: Path, new_postgresql_database: Callable[[], str]
 ) -> None:
@@ -321,6 +322,7 @@ def test_an_unusable_certificate_is_said_in_one_line_before_anything_is_made(tmp
     assert not (tmp_path / "x.db").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_ends_an_admin_quietly(tmp_path: Path) -> None:
     """A terminal sends it to every process of the group, and the main process tells the workers once more."""
     patient = {"RAINBOW_SERVER_GRACEFUL_SHUTDOWN_SECONDS": "300"}
@@ -335,6 +337,7 @@ def test_an_interrupt_from_the_keyboard_ends_an_admin_quietly(tmp_path: Path) ->
         assert "Exception" not in admin.log.read_text()
 
 
+@pytest.mark.slow
 def test_what_lets_others_read_a_secret_is_warned_of_and_new_files_are_private(tmp_path: Path) -> None:
     for name in ("token", "secret"):
         (tmp_path / name).write_text("0123456789abcdef\n")
@@ -365,6 +368,7 @@ def test_tokens_in_clear_text_are_warned_of_where_others_could_read_them(
     assert caplog.messages == []
 
 
+@pytest.mark.slow
 def test_the_operators_token_is_replaced_while_the_admin_runs(tmp_path: Path) -> None:
     old, new = "0123456789abcdef-old", "0123456789abcdef-new"
     file = tmp_path / "token"

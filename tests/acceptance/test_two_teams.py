@@ -71,6 +71,7 @@ def names(text: str) -> set[str]:
     return {line.rpartition("/")[2] for line in text.split()}
 
 
+@pytest.mark.slow
 def test_nobody_sees_or_changes_what_is_of_the_other_team(people: People) -> None:
     root, bea, vic, rex = (people[name] for name in ("root", "bea", "vic", "rex"))
     update = "update execution-cluster-label --force --attrFile"
@@ -107,6 +108,7 @@ def test_nobody_sees_or_changes_what_is_of_the_other_team(people: People) -> Non
     assert (revision["author"], revision["proof"]) == ("bea", "token")
 
 
+@pytest.mark.slow
 def test_nobody_ends_or_reads_executions_of_the_other_team(people: People) -> None:
     bea, vic, rex, olga = (people[name] for name in ("bea", "vic", "rex", "olga"))
     bea.ok(f"create execution blue -p {BLUE} -d development --cluster oak -- sleep 60")
@@ -128,6 +130,7 @@ def test_nobody_ends_or_reads_executions_of_the_other_team(people: People) -> No
     assert json.loads(olga.ok(f"get execution blue -p {BLUE} -d development -o json"))["closure"]["phase"] == "QUEUED"
 
 
+@pytest.mark.slow
 def test_the_operator_runs_the_clusters_and_nobody_else_does(people: People) -> None:
     bea, rex, olga = (people[name] for name in ("bea", "rex", "olga"))
     rex.ok(f"create execution red -p {RED} -d development -- sleep 60")
