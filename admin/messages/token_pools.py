@@ -29,9 +29,7 @@ from admin.messages.shared import (
 )
 from admin.messages.token_holders import FullLimitAnswer, Sees, TokenHolderAnswer, if_seen
 from admin.services.token_pools import TokenPoolExplanation, TokenPoolView
-
-#: Holders, and those that wait, of which an answer tells; the others are counted.
-MOST_SHOWN = 1000
+from admin.store.token_backends.base import MOST_SHOWN
 
 TokenPoolBody = named_body(
     "token_pool", {"name": "hive", "capacity": 100, "caps": {"project": 20, "namespace": 10, "execution": 2}}
@@ -117,7 +115,7 @@ class TokenPoolAnswer(Answer):
     used: Annotated[int | None, Meta(description="Left out while the backend does not answer.")] = None
     free: int | None = None
     waiting: Annotated[int, Meta(description="How many claims and executions wait.")]
-    holders: Annotated[list[TokenHolderAnswer] | None, Meta(description=f"The oldest {MOST_SHOWN}.")] = None
+    holders: Annotated[list[TokenHolderAnswer] | None, Meta(description=f"The largest {MOST_SHOWN}, by age.")] = None
     holder_count: int | None = None
     waiters: Annotated[list[TokenWaiterAnswer] | None, Meta(description=f"The first {MOST_SHOWN} in line.")] = None
     refusals: Refusals = None
@@ -142,8 +140,8 @@ class TokenPoolAnswer(Answer):
             used=used,
             free=None if used is None else max(capacity - used, 0),
             waiting=view.waiting,
-            holders=shows and [TokenHolderAnswer.from_grant(grant, shows) for grant in grants[:MOST_SHOWN]],
-            holder_count=len(grants) if shows else None,
+            holders=shows and [TokenHolderAnswer.from_grant(grant, shows) for grant in grants],
+            holder_count=usage.holder_count if usage is not None and shows else None,
             waiters=shows
             and [
                 TokenWaiterAnswer.from_waiter(place, name, waiter, shows)

@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 from admin.core.executions.tokens import line_priority, read_amounts
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY, Claim
-from admin.core.token_pools.ledger import Book
 from admin.core.token_pools.lines import Room, Waiter, in_order
 from admin.store import token_pools, token_waits
 from admin.store.token_backends.base import PoolTotals, PoolUsage
@@ -71,7 +70,7 @@ def with_executions(
     connection: Connection, usage: Mapping[str, PoolUsage], capacities: Mapping[str, int]
 ) -> dict[str, PoolUsage]:
     """The same usage of pools with everything that waits, the next to be served first."""
-    rooms = {name: Room.of(capacities[name], Book(grants=used.grants).used) for name, used in usage.items()}
+    rooms = {name: Room.of(capacities[name], used.amounts) for name, used in usage.items()}
     line = in_order(waiting_for(connection, usage).values(), rooms)
     return {
         name: replace(used, waiters=tuple(waiter for waiter in line if name in waiter.amounts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -28,7 +28,14 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL
 from admin.core.token_pools.explanations import LimitUse, limit_uses
 from admin.core.token_pools.grants import Grant, Release, Renewal
-from admin.core.token_pools.limits import Limit, describe_too_small
+from admin.core.token_pools.limits import (
+    EXECUTION,
+    NO_PROJECT,
+    Limit,
+    counted_at,
+    describe_too_small,
+    execution_bucket,
+)
 from admin.core.token_pools.lines import MOST_WAITERS, Waiter
 from admin.core.token_pools.releases import check_release
 from admin.errors import (
@@ -51,7 +58,7 @@ from admin.services.token_lines import count_waiting, with_executions
 from admin.services.visibility import told_provenance
 from admin.store import revisions, token_pools, token_waits
 from admin.store.named_payloads import StoredPayload
-from admin.store.token_backends.base import PoolTotals, PoolUsage, TokensUnavailable
+from admin.store.token_backends.base import MOST_SHOWN, PoolTotals, PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
 
 _log = logging.getLogger("rainbow.tokens")
@@ -98,9 +105,9 @@ def get_token_pool(context: Context, name: str) -> TokenPoolView:
     if view.totals is None:
         return view
     try:
-        usage = context.tokens.usage([name])
-    except TokensUnavailable as error:
-        return replace(view, totals=None, reason=_unknown(error))
+        usage = {name: _usage(context, name)}
+    except TokensUnreachable as error:
+        return replace(view, totals=None, reason=str(error))
     with context.database.reading() as connection:
         usage = with_executions(connection, usage, {name: view.pool.payload["capacity"]})
     waiters = usage[name].waiters
@@ -116,18 +123,20 @@ def explain_token_pool(context: Context, name: str, place: Scope | None, executi
     view = get_token_pool(context, name)
     if view.usage is None:
         raise TokensUnreachable(view.reason)
-    entries: list[Grant | Waiter] = [*view.usage.grants, *view.usage.waiters]
-    places = {(entry.place, entry.execution) for entry in entries if access.allows("executions.read", entry.place)}
+    entries: list[Grant | Waiter] = [*view.usage.grants, *view.usage.waiters[:MOST_SHOWN]]
+    places = {(entry.place, entry.execution) for entry in entries}
+    places |= {(counted_at(bucket)[0], "") for bucket in view.usage.sums if bucket != NO_PROJECT}
+    places = {(scope, run) for scope, run in places if access.allows("executions.read", scope)}
     if place is not None:
         places = {(place, execution)}
     claims = [
         Claim(token="", amounts={name: 1}, place=scope, execution=run)
         for scope, run in sorted(places or {(PLATFORM, "")})
     ]
-    used: Counter[str] = Counter()
-    for grant in view.usage.grants:
-        for bucket in grant.buckets:
-            used[bucket] += grant.amount
+    used = view.usage.amounts
+    executions = {execution_bucket(scope, run) for scope, run in places if run}
+    if executions and EXECUTION in view.pool.payload.get("caps", {}):
+        used = _usage(context, name, executions).amounts
     with context.database.reading() as connection:
         terms = [own[name] for own in token_pools.terms(connection, claims) if name in own]
         limits = limit_uses(name, terms, used)
@@ -135,6 +144,13 @@ def explain_token_pool(context: Context, name: str, place: Scope | None, executi
         made_by = revisions.provenance_of(connection, versions)
         provenance = told_provenance(access, connection, made_by)
     return TokenPoolExplanation(view=view, limits=limits, provenance=provenance)
+
+
+def _usage(context: Context, name: str, buckets: Iterable[str] = ()) -> PoolUsage:
+    try:
+        return context.tokens.usage([name], buckets)[name]
+    except TokensUnavailable as error:
+        raise TokensUnreachable(_unknown(error)) from error
 
 
 def create_token_pool(context: Context, name: str, payload: Payload, options: ChangeOptions) -> Changed:
@@ -229,7 +245,7 @@ def release(context: Context, release: Release) -> Released:
 
 def _checked(context: Context, release: Release) -> Release | NotHeld:
     """What the caller may give back."""
-    used = context.tokens.usage(release.pools, release.token).values()
+    used = context.tokens.usage_of_token(release.pools, release.token).values()
     grants = [grant for usage in used for grant in usage.grants if _is_about(release, grant)]
     waiters = [waiter for usage in used for waiter in usage.waiters if _is_about(release, waiter)]
     user = context.access.identity.user or ""

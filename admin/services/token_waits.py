@@ -12,8 +12,8 @@ from admin.core.executions.tokens import WAITING_FOR_TOKENS, describe_amounts, r
 from admin.core.settings.scopes import PLATFORM
 from admin.core.token_pools.answers import Allocation, Exhausted, Full
 from admin.core.token_pools.grants import Grant
-from admin.core.token_pools.ledger import Book, Ledger
-from admin.core.token_pools.limits import Limit, weight_of
+from admin.core.token_pools.ledger import Ledger
+from admin.core.token_pools.limits import Limit, execution_bucket, weight_of
 from admin.core.token_pools.lines import Room, place_in_line
 from admin.services.access import Access
 from admin.services.context import Context
@@ -29,19 +29,19 @@ def view_token_wait(context: Context, connection: Connection, execution: Executi
     """What an execution waits for in token pools; None for one that waits for none."""
     if execution.reason != WAITING_FOR_TOKENS or execution.token_pools is None:
         return None
-    amounts = read_amounts(execution.token_pools)
-    try:
-        usage = context.tokens.usage(amounts)
-    except TokensUnavailable:
-        return wait_of(None, amounts, 0, 0)
     row = WaitingForTokens.of(execution)
     claim = claim_of_waiting(row)
+    amounts = claim.amounts
+    try:
+        usage = context.tokens.usage(amounts, [execution_bucket(claim.place, claim.execution)])
+    except TokensUnavailable:
+        return wait_of(None, amounts, 0, 0)
     [terms] = token_pools.terms(connection, [claim])
     if terms.keys() != amounts.keys():
         return wait_of(Ledger({}, context.clock()).allocate(claim, terms), amounts, 0, 0)
     if standstill := next((used.reason for used in usage.values() if used.reason), ""):
         return wait_of(Exhausted(full=(), retry_seconds=0, reason=standstill), amounts, 0, 0)
-    books = {pool: Book(0, used.grants, used.waiters) for pool, used in usage.items()}
+    books = {pool: used.book() for pool, used in usage.items()}
     ledger = Ledger(books, context.clock(), steady_seconds=0)  # usage has left out what is over
     rooms = {pool: Room.of(own.capacity, books[pool].used) for pool, own in terms.items()}
     line = waiting_for(connection, usage)

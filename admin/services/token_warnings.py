@@ -7,9 +7,18 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from admin.core.changes import RowChange
+from admin.core.settings.scopes import Level
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.core.token_pools.definitions import TOKEN_POOL
-from admin.core.token_pools.limits import QUOTAS, TOKEN_POOL_QUOTA, WHOLE_POOL
+from admin.core.token_pools.limits import (
+    EXECUTION,
+    NO_PROJECT,
+    QUOTAS,
+    TOKEN_POOL_QUOTA,
+    WHOLE_POOL,
+    counted_at,
+    execution_bucket,
+)
 from admin.services.context import Context
 from admin.store.token_backends.base import PoolUsage, TokensUnavailable
 
@@ -62,16 +71,21 @@ def _new_bounds(change: RowChange) -> Iterator[_NewBound]:
 
 
 def _used(bound: _NewBound, usage: PoolUsage) -> int:
-    """How many tokens are held of what a bound counts; of a cap, by whoever holds most."""
+    """How many tokens are held of what a bound counts; of a cap, by whoever holds most.
+
+    Of executions those count whose grants are among the largest, which are read.
+    """
     if not bound.level:
-        return sum(grant.amount for grant in usage.grants if bound.bucket in grant.buckets)
-    sums: Counter[tuple[str, ...]] = Counter()
-    for grant in usage.grants:
-        names = (grant.place.project, grant.place.domain, grant.execution)
-        counted = names[: ("project", "namespace", "execution").index(bound.level) + 1]
-        if all(counted):
-            sums[counted] += grant.amount
-    return max(sums.values(), default=0)
+        return usage.amounts[bound.bucket]
+    if bound.level == EXECUTION:
+        sums: Counter[str] = Counter()
+        for grant in usage.grants:
+            if grant.execution and grant.place.domain:
+                sums[execution_bucket(grant.place, grant.execution)] += grant.amount
+        return max(sums.values(), default=0)
+    level = Level.PROJECT if bound.level == "project" else Level.PROJECT_DOMAIN
+    counted = [bucket for bucket in usage.sums if bucket != NO_PROJECT and counted_at(bucket)[0].level is level]
+    return max((usage.amounts[bucket] for bucket in counted), default=0)
 
 
 def _warning(bound: _NewBound, amount: int) -> Warning:

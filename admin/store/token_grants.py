@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 from sqlalchemy import BindParameter, Connection, Text, bindparam, delete, func, not_, or_, select, update
@@ -16,7 +16,6 @@ from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book, Ledger
 from admin.core.token_pools.limits import WHOLE_POOL, counted_at, share_bucket
 from admin.core.token_pools.lines import Standing, Status, Waiter
-from admin.core.token_pools.steadiness import JUMP_SECONDS
 from admin.store import token_sums
 from admin.store.batches import Insertion, update_all, write_together
 from admin.store.keys import KeyedQuery, scope_of
@@ -42,14 +41,16 @@ _SELECT_LARGEST = (
     .limit(bindparam("most"))
 )
 _SELECT_LARGEST_OF_EXECUTION = _SELECT_LARGEST.where(_grants.execution == bindparam("execution"))
+_SELECT_SHOWN = (
+    select(token_grants)
+    .where(_grants.pool == bindparam("pool"), not_(token_sums.IS_OVER))
+    .order_by(_grants.amount.desc(), _grants.number)
+    .limit(bindparam("most"))
+)
 _SELECT_SOONEST_END = select(func.min(_grants.expires_at)).where(_grants.pool == bindparam("pool"))
 _SELECT_AMOUNTS_OVER = (
     select(_grants.pool, func.sum(_grants.amount).label("amount"))
-    .where(
-        _grants.pool.in_(_of_pools),
-        _grants.expires_at <= bindparam("over_since"),
-        _grants.lease_seconds <= bindparam("steady_seconds"),
-    )
+    .where(_grants.pool.in_(_of_pools), token_sums.IS_OVER)
     .group_by(_grants.pool)
 )
 _SELECT_ASKING = (
@@ -77,6 +78,16 @@ def books(connection: Connection, numbers: Mapping[str, int]) -> dict[str, Book]
     grants = _by_pool(pools, map(_grant, _some(connection, _SELECT_GRANTS, pools)))
     waiters = _waiters_of(pools, _some(connection, _SELECT_WAITERS, pools))
     return {pool: Book(numbers[pool], grants[pool], waiters[pool]) for pool in pools}
+
+
+def books_shown(
+    connection: Connection, pools: Sequence[str], most: int, now: datetime, steady_seconds: float
+) -> dict[str, Book]:
+    """The largest grants of pools whose leases are not over, and all waiters."""
+    parameters = {"most": most, **token_sums.over(now, steady_seconds)}
+    grants = {pool: map(_grant, connection.execute(_SELECT_SHOWN, {"pool": pool, **parameters})) for pool in pools}
+    waiters = _waiters_of(pools, _some(connection, _SELECT_WAITERS, pools))
+    return {pool: Book(0, grants[pool], waiters[pool]) for pool in pools}
 
 
 def books_of_token(connection: Connection, pools: Sequence[str], token: str) -> dict[str, Book]:
@@ -223,8 +234,7 @@ def note_releases(connection: Connection, pools: Iterable[str]) -> None:
 
 def amounts_over(connection: Connection, pools: Iterable[str], now: datetime, steady_seconds: float) -> Counter[str]:
     """How many tokens of pools are held by leases that are over, as a ledger would take them back."""
-    over_since = now - timedelta(seconds=JUMP_SECONDS)
-    parameters = {"pools": sorted(pools), "over_since": over_since, "steady_seconds": steady_seconds}
+    parameters = {"pools": sorted(pools), **token_sums.over(now, steady_seconds)}
     return Counter({row.pool: int(row.amount) for row in connection.execute(_SELECT_AMOUNTS_OVER, parameters)})
 
 

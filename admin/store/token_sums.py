@@ -7,17 +7,20 @@ is about. What an execution holds is few grants, and is summed from those.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, func, select
+from sqlalchemy import BindParameter, Connection, and_, bindparam, delete, func, not_, select
 
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book
-from admin.core.token_pools.limits import WHOLE_POOL, execution_bucket
+from admin.core.token_pools.limits import WHOLE_POOL, buckets_of, execution_bucket
+from admin.core.token_pools.steadiness import JUMP_SECONDS
 from admin.store.batches import Insertion, insert_all
-from admin.store.keys import KeyedQuery
+from admin.store.keys import KeyedQuery, scope_of
+from admin.store.sql_types import AnyRow
 from admin.store.token_tables import token_grants, token_sums
 
 _sums, _grants = token_sums.c, token_grants.c
@@ -30,6 +33,16 @@ _SELECT_BY_EXECUTION = (
     .group_by(*_run)
 )
 _SELECT_USED = select(_sums.pool, _sums.amount).where(_sums.pool.in_(_of_pools), _sums.bucket == WHOLE_POOL)
+#: Grants whose leases are over, as a ledger would take them back.
+IS_OVER = and_(_grants.expires_at <= bindparam("over_since"), _grants.lease_seconds <= bindparam("steady_seconds"))
+_SELECT_ALL = select(token_sums).where(_sums.pool.in_(_of_pools), _sums.number != 0)
+_place = (_grants.pool, *(_grants[key] for key in SCOPE_KEYS))
+_SELECT_OVER = (
+    select(*_place, func.sum(_grants.amount).label("amount"), func.count().label("number"))
+    .where(_grants.pool.in_(_of_pools), IS_OVER)
+    .group_by(*_place)
+)
+_SELECT_LIVE_BY_EXECUTION = _SELECT_BY_EXECUTION.where(not_(IS_OVER))
 _DELETE = delete(token_sums).where(_sums.pool.in_(_of_pools))
 
 
@@ -40,7 +53,7 @@ class Sum(NamedTuple):
     number: int  #: of grants
 
 
-_NOTHING = Sum(0, 0)
+NOTHING = Sum(0, 0)
 
 
 class KeptSums:
@@ -61,16 +74,52 @@ class KeptSums:
         keys = [(pool, bucket) for pool in sorted(pools) for bucket in sorted(buckets)]
         if not keys:
             return
-        self._known |= dict.fromkeys(keys, _NOTHING)
+        self._known |= dict.fromkeys(keys, NOTHING)
         of_scopes = [key for key in keys if "#" not in key[1]]
         for row in _SELECT.execute(self._connection, of_scopes) if of_scopes else ():
             self._known[row.pool, row.bucket] = Sum(row.amount, row.number)
-        executions = {bucket.partition("#")[2] for _, bucket in keys} - {""}
-        if executions:
-            of_pools = {"pools": sorted({pool for pool, _ in keys}), "executions": sorted(executions)}
-            for row in self._connection.execute(_SELECT_BY_EXECUTION, of_pools):
-                bucket = execution_bucket(Scope(row.domain, row.project), row.execution)
-                self._known[row.pool, bucket] = Sum(int(row.amount), row.number)
+        if executions := _executions_of(bucket for _, bucket in keys):
+            of_pools = {"pools": sorted({pool for pool, _ in keys}), "executions": executions}
+            self._known |= _by_execution(self._connection.execute(_SELECT_BY_EXECUTION, of_pools))
+
+
+def over(now: datetime, steady_seconds: float) -> dict[str, object]:
+    """The parameters of `IS_OVER`."""
+    return {"over_since": now - timedelta(seconds=JUMP_SECONDS), "steady_seconds": steady_seconds}
+
+
+def live(
+    connection: Connection, pools: Sequence[str], buckets: Iterable[str], now: datetime, steady_seconds: float
+) -> dict[str, dict[str, Sum]]:
+    """What counts at each scope of pools, and in some buckets of executions, without leases that are over."""
+    amounts: Counter[tuple[str, str]] = Counter()
+    numbers: Counter[tuple[str, str]] = Counter()
+    parameters = {"pools": list(pools), **over(now, steady_seconds)}
+    for row in connection.execute(_SELECT_ALL, {"pools": list(pools)}):
+        amounts[row.pool, row.bucket] += row.amount
+        numbers[row.pool, row.bucket] += row.number
+    for row in connection.execute(_SELECT_OVER, parameters):
+        for bucket in buckets_of(scope_of(row), ""):
+            amounts[row.pool, bucket] -= int(row.amount)
+            numbers[row.pool, bucket] -= row.number
+    sums = {key: Sum(amounts[key], number) for key, number in numbers.items() if number}
+    if executions := _executions_of(buckets):
+        sums |= _by_execution(connection.execute(_SELECT_LIVE_BY_EXECUTION, {**parameters, "executions": executions}))
+    by_pool: dict[str, dict[str, Sum]] = {pool: {} for pool in pools}
+    for (pool, bucket), own in sums.items():
+        by_pool[pool][bucket] = own
+    return by_pool
+
+
+def _executions_of(buckets: Iterable[str]) -> list[str]:
+    return sorted({bucket.partition("#")[2] for bucket in buckets} - {""})
+
+
+def _by_execution(rows: Iterable[AnyRow]) -> dict[tuple[str, str], Sum]:
+    return {
+        (row.pool, execution_bucket(Scope(row.domain, row.project), row.execution)): Sum(int(row.amount), row.number)
+        for row in rows
+    }
 
 
 def used(connection: Connection, pools: Iterable[str]) -> Counter[str]:

@@ -83,6 +83,8 @@ class ChangeableTokenPools(Changeable):
     def _users_of(self, pool: str, usage: PoolUsage | None) -> Iterator[Use]:
         for grant in usage.grants if usage else ():
             yield Use(noun="token", reason=f"'{grant.token}' holds {grant.amount} of it")
+        if usage and (others := usage.holder_count - len(usage.grants)):
+            yield Use(noun="token", reason=f"{others} more hold some of it", count=others)
         asking = find_token_requests(self.context.seen_by(UNRESTRICTED), self.connection, pool)
         for request in asking.first:
             if request.key is not None and request.version is None:

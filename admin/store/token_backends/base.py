@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,21 +12,85 @@ from sqlalchemy import Connection
 from admin.core.token_pools.answers import Allocation, Answer, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
-from admin.core.token_pools.lines import Room, Waiter
+from admin.core.token_pools.ledger import Book
+from admin.core.token_pools.limits import WHOLE_POOL
+from admin.core.token_pools.lines import Room, Waiter, in_order
+from admin.store.token_sums import NOTHING, Sum
+
+#: Grants of a pool that are read to be shown: the largest ones. The others are counted.
+MOST_SHOWN = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolUsage:
     """Who holds tokens of a pool, the oldest first, and who waits for some, the next to be served first."""
 
-    grants: tuple[Grant, ...]
+    grants: tuple[Grant, ...]  #: no more than MOST_SHOWN
     waiters: tuple[Waiter, ...]
+    sums: Mapping[str, Sum]  #: of all grants, by the bucket of each scope, and by what was asked for besides
     reason: str = ""  #: why nothing is granted to anyone now, where that is so
 
     @property
     def used(self) -> int:
         """How many tokens are held."""
-        return sum(grant.amount for grant in self.grants)
+        return self.sums.get(WHOLE_POOL, NOTHING).amount
+
+    @property
+    def holder_count(self) -> int:
+        """How many grants there are."""
+        return self.sums.get(WHOLE_POOL, NOTHING).number
+
+    @property
+    def amounts(self) -> Counter[str]:
+        """How many tokens count in each bucket."""
+        return Counter({bucket: own.amount for bucket, own in self.sums.items()})
+
+    def book(self) -> Book:
+        """The same as a ledger has it, which is asked and not saved."""
+        return Book(0, self.grants, self.waiters, sums=_ShownSums(self.grants, self.sums))
+
+
+@dataclass(frozen=True)
+class _ShownSums:
+    """What is known of the grants of a pool that are not shown."""
+
+    grants: Sequence[Grant]
+    sums: Mapping[str, Sum]
+
+    def used(self, bucket: str) -> int:
+        return self.sums.get(bucket, NOTHING).amount
+
+    def soonest_end(self) -> None:
+        """Not known of the others."""
+
+    def others(self, bucket: str) -> tuple[tuple[Grant, ...], int]:
+        shown = sum(bucket in grant.buckets for grant in self.grants)
+        return (), self.sums.get(bucket, NOTHING).number - shown
+
+
+def shown_usage(
+    books: Mapping[str, Book], sums: Mapping[str, Mapping[str, Sum]], capacities: Mapping[str, int], reason: str = ""
+) -> dict[str, PoolUsage]:
+    """The grants and waiters of pools, in order."""
+    rooms = {
+        name: Room.of(capacities.get(name, 0), Counter({bucket: own.amount for bucket, own in sums[name].items()}))
+        for name in books
+    }
+    return {
+        name: PoolUsage(
+            grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
+            waiters=tuple(in_order(book.waiters.values(), rooms)),
+            sums=sums[name],
+            reason=reason,
+        )
+        for name, book in books.items()
+    }
+
+
+def own_sums(book: Book) -> dict[str, Sum]:
+    """The sums of a book that has all of its grants."""
+    numbers = Counter(bucket for grant in book.grants.values() for bucket in grant.buckets)
+    return {bucket: Sum(book.used[bucket], number) for bucket, number in numbers.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +161,11 @@ class TokenBackend(Protocol):
     def release(self, release: Release) -> Released | NotHeld:
         """Give tokens back, or leave the line."""
 
-    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
-        """Who holds and who waits; of one token where it is given, which costs the same however many there are."""
+    def usage(self, pools: Iterable[str], buckets: Iterable[str] = ()) -> Mapping[str, PoolUsage]:
+        """Who holds and who waits, with the sums of each scope, and of some buckets of executions besides."""
+
+    def usage_of_token(self, pools: Iterable[str], token: str) -> Mapping[str, PoolUsage]:
+        """What one token holds, and waits for; the sums are its own."""
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
         """The numbers of that alone, which cost the same however many hold."""

@@ -15,12 +15,12 @@ from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Ledger
 from admin.core.token_pools.limits import Terms, share_bucket, weight_of
-from admin.core.token_pools.lines import Room, in_order
+from admin.core.token_pools.lines import Room
 from admin.core.token_pools.steadiness import Steadiness
 from admin.store import token_grants, token_pools, token_sums
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
-from admin.store.token_backends.base import NOBODY, Observer, PoolTotals, PoolUsage
+from admin.store.token_backends.base import MOST_SHOWN, NOBODY, Observer, PoolTotals, PoolUsage, own_sums, shown_usage
 from admin.store.token_tables import TOKEN_POOLS
 
 Operation = Claim | Renewal | Release
@@ -67,25 +67,21 @@ class DatabaseTokens:
         assert isinstance(answer, Released | NotHeld)
         return answer
 
-    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
+    def usage(self, pools: Iterable[str], buckets: Iterable[str] = ()) -> Mapping[str, PoolUsage]:
+        names, now, steady_seconds = sorted(pools), self._database.clock(), self._look()
         with self._database.reading() as connection:
-            if token is None:
-                books = token_grants.books(connection, dict.fromkeys(pools, 0))
-            else:
-                books = token_grants.books_of_token(connection, sorted(pools), token)
-            stored = TOKEN_POOLS.some(connection, books)
+            books = token_grants.books_shown(connection, names, MOST_SHOWN, now, steady_seconds)
+            sums = token_sums.live(connection, names, buckets, now, steady_seconds)
+            stored = TOKEN_POOLS.some(connection, names)
+        Ledger(books, now, steady_seconds=steady_seconds)
+        capacities = {name: token_pool_of(name, pool.payload).capacity for name, pool in stored.items()}
+        return shown_usage(books, sums, capacities)
+
+    def usage_of_token(self, pools: Iterable[str], token: str) -> Mapping[str, PoolUsage]:
+        with self._database.reading() as connection:
+            books = token_grants.books_of_token(connection, sorted(pools), token)
         Ledger(books, self._database.clock(), steady_seconds=self._look())
-        rooms = {
-            name: Room.of(token_pool_of(name, stored[name].payload).capacity if name in stored else 0, book.used)
-            for name, book in books.items()
-        }
-        return {
-            name: PoolUsage(
-                grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
-                waiters=tuple(in_order(book.waiters.values(), rooms)),
-            )
-            for name, book in books.items()
-        }
+        return shown_usage(books, {name: own_sums(book) for name, book in books.items()}, {})
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
         names = sorted(pools)

@@ -76,8 +76,11 @@ class NoTokens:
     def wake(self, pools: Iterable[str]) -> None:
         """Nobody waits."""
 
-    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
-        return {pool: PoolUsage(grants=(), waiters=()) for pool in pools}
+    def usage(self, pools: Iterable[str], buckets: Iterable[str] = ()) -> Mapping[str, PoolUsage]:
+        return {pool: PoolUsage(grants=(), waiters=(), sums={}) for pool in pools}
+
+    def usage_of_token(self, pools: Iterable[str], token: str) -> Mapping[str, PoolUsage]:
+        return self.usage(pools)
 
 
 class NoSession:

@@ -35,10 +35,18 @@ from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, never_fits
-from admin.core.token_pools.lines import Room, in_order
 from admin.store import token_grants, token_pools, token_waits
 from admin.store.database import Database
-from admin.store.token_backends.base import NOBODY, Observer, PoolTotals, PoolUsage, TokensUnavailable
+from admin.store.token_backends.base import (
+    MOST_SHOWN,
+    NOBODY,
+    Observer,
+    PoolTotals,
+    PoolUsage,
+    TokensUnavailable,
+    own_sums,
+    shown_usage,
+)
 from admin.store.token_backends.redis_client import warn_of_evictions
 from admin.store.token_backends.redis_clock import RedisClock
 from admin.store.token_backends.redis_documents import (
@@ -52,6 +60,7 @@ from admin.store.token_backends.redis_documents import (
     renewal_document,
 )
 from admin.store.token_backends.redis_session import RedisSession
+from admin.store.token_sums import Sum
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
@@ -160,30 +169,23 @@ class RedisTokens:
             return read_not_held(document)
         return Released(amounts={pool: grant.amount for pool, grant in read_grants(document["grants"]).items()})
 
-    def usage(self, pools: Iterable[str], token: str | None = None) -> Mapping[str, PoolUsage]:
+    def usage(self, pools: Iterable[str], buckets: Iterable[str] = ()) -> Mapping[str, PoolUsage]:
         names = sorted(pools)
+        document = self._usage(names, {"most": MOST_SHOWN, "buckets": [bucket for bucket in buckets if "#" in bucket]})
+        sums = {name: _sums(document["usage"][name]["sums"]) for name in names}
+        reason = _CLOSED if document["closed"] else ""
+        return shown_usage(_books(names, document["usage"]), sums, self._capacities(names), reason)
+
+    def usage_of_token(self, pools: Iterable[str], token: str) -> Mapping[str, PoolUsage]:
+        names = sorted(pools)
+        books = _books(names, self._usage(names, {"token": token})["usage"])
+        return shown_usage(books, {name: own_sums(book) for name, book in books.items()}, {})
+
+    def _usage(self, names: Sequence[str], request: Document) -> Document:
         if not names:
-            return {}
+            return {"usage": {}, "closed": 0}
         self._await_probe()
-        request = {} if token is None else {"token": token}
-        document, capacities = self._call("usage", names, request), self._capacities(names)
-        usage, reason = document["usage"], _CLOSED if document["closed"] else ""
-        books = {
-            name: Book(
-                grants=(read_grant(name, grant) for grant in usage[name]["grants"]),
-                waiters=map(read_waiter, usage[name]["waiters"]),
-            )
-            for name in names
-        }
-        rooms = {name: Room.of(capacities.get(name, 0), book.used) for name, book in books.items()}
-        return {
-            name: PoolUsage(
-                grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
-                waiters=tuple(in_order(book.waiters.values(), rooms)),
-                reason=reason,
-            )
-            for name, book in books.items()
-        }
+        return self._call("usage", names, request)
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
         names = sorted(pools)
@@ -321,6 +323,21 @@ class RedisTokens:
         if document["reclaimed"]:
             self._observer.reclaimed([read_grant(pool, grant) for pool, grant in document["reclaimed"]])
         return document
+
+
+def _books(names: Iterable[str], usage: Document) -> dict[str, Book]:
+    return {
+        name: Book(
+            grants=(read_grant(name, grant) for grant in usage[name]["grants"]),
+            waiters=map(read_waiter, usage[name]["waiters"]),
+        )
+        for name in names
+    }
+
+
+def _sums(document: Document) -> dict[str, Sum]:
+    """Amounts and numbers by bucket; JSON of the scripts has a list for a map without entries."""
+    return {bucket: Sum(*own) for bucket, own in document.items()} if document else {}
 
 
 def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:
