@@ -14,6 +14,7 @@ from admin.messages.execution_events import EventAnswer, EventsAnswer
 from admin.messages.execution_lists import (
     ExecutionListQuery,
     ExecutionsAnswer,
+    event_of_round,
     order_of,
     place_in_matching,
     place_of,
@@ -258,6 +259,13 @@ def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
         page = requested_redecisions.foresee(context(), conditions, scope=scope)
     else:
         page = requested_redecisions.redecide(
-            context(), conditions, scope=scope, by=actor(body), cause=body.get("cause"), limit=limit, after=after
+            context(),
+            conditions,
+            scope=scope,
+            by=actor(body),
+            cause=body.get("cause"),
+            limit=limit,
+            after=after,
+            event=event_of_round(body.get("token")),
         )
     return ManyRedecidedAnswer.from_redecided(page, dry_run=query["dry_run"])

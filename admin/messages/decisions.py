@@ -11,7 +11,7 @@ from admin.core.executions.causes import Cause
 from admin.core.problems import shorten
 from admin.messages.bids import BidRoundAnswer
 from admin.messages.effective import FieldEffectAnswer
-from admin.messages.execution_lists import matching_token
+from admin.messages.execution_lists import round_token
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.fits import ClusterQuestionAnswer, FleetFitsAnswer, NonCandidateAnswer
 from admin.messages.registrations import IdentifierAnswer
@@ -340,5 +340,5 @@ class ManyRedecidedAnswer(Answer):
             dry_run=dry_run,
             complete=page.last is None and not page.not_examined,
             not_examined=page.not_examined or None,
-            token=matching_token(page.last),
+            token=round_token(page.last, page.event),
         )

@@ -93,6 +93,18 @@ def place_in_matching(token: str | None) -> Place | None:
     return place_of(token, OLDEST_FIRST.field, OLDEST_FIRST.name)
 
 
+def round_token(place: Place | None, event: int | None) -> str | None:
+    """The same for the next step of a round of new decisions, whose event goes on."""
+    token = matching_token(place)
+    return token if event is None else token_of((*(key_of(token, 3) or ()), event)) if token else None
+
+
+def event_of_round(token: str | None) -> int | None:
+    """The event in such a token; None where nothing had changed before."""
+    key = key_of(token, 3, 4)
+    return None if key is None or len(key) == 3 else parse_number(key[3], wrong_token("this list"))
+
+
 def newest_token(place: Place | None) -> str | None:
     """The token for those that come after a place, newest first."""
     return place_token(place, NEWEST_FIRST.name)

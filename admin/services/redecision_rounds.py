@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import PRUNED, REDECIDED, REPORTED
 from admin.core.fleet.seen_changes import SeenChanges
+from admin.core.json_text import JsonObject
 from admin.core.placement.filters import USE
 from admin.core.problems import list_first, shorten
 from admin.core.provenance import NOBODY, Actor, Provenance, show_name
@@ -67,6 +68,46 @@ class Redecided:
         return self.is_move or (self.is_change and self.reason != self.previous_reason)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Moves:
+    """From where to where the executions of a round went, and which went first."""
+
+    counts: Counter[str]  #: by `east -> west`
+    moved: Sequence[str]  #: the first that have another cluster, or none any more
+    stayed: Sequence[str]  #: the first of the others
+
+    @classmethod
+    def of(cls, noted: Sequence[Redecided]) -> Moves:
+        moved, stayed = ([str(each.id) for each in noted if each.is_move is is_move] for is_move in (True, False))
+        counts = Counter(map(_describe_move, noted))
+        return cls(counts=counts, moved=moved[:_MOST_NAMED], stayed=stayed[:_MOST_NAMED])
+
+    def and_then(self, later: Moves) -> Moves:
+        """Those of two steps of the same round."""
+        return Moves(
+            counts=self.counts + later.counts,
+            moved=[*self.moved, *later.moved][:_MOST_NAMED],
+            stayed=[*self.stayed, *later.stayed][:_MOST_NAMED],
+        )
+
+    def describe(self) -> str:
+        """`7 decided again: east -> west: 5, east -> north: 2 (p/d/a, p/d/b and 5 more).`"""
+        number, most = self.counts.total(), self.counts.most_common(_MOST_NAMED)
+        parts = [f"{move}: {count}" for move, count in most]
+        rest = number - sum(count for _, count in most)
+        parts += [f"others: {rest}"] if rest else []
+        names = list_first([*self.moved, *self.stayed], _MOST_NAMED, count=number)
+        return f"{number} decided again: {', '.join(parts)} ({names})."
+
+    def as_json(self) -> JsonObject:
+        return {"counts": dict(self.counts), "moved": list(self.moved), "stayed": list(self.stayed)}
+
+    @classmethod
+    def from_json(cls, document: JsonObject) -> Moves:
+        """What `as_json` made."""
+        return cls(**{**document, "counts": Counter(document["counts"])})
+
+
 @dataclass(kw_only=True)
 class Round:
     """Executions that are decided again together, for one cause, in one transaction or in several."""
@@ -82,7 +123,7 @@ class Round:
         """Store one event for some executions, however many they are; none where nothing has changed."""
         noted = [outcome for outcome in outcomes if outcome.is_noted]
         if noted:
-            reason = f"{_describe(noted)} {self.find_cause(connection, noted)}"
+            reason = f"{Moves.of(noted).describe()} {self.find_cause(connection, noted)}"
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason).by(self.by or NOBODY)
             _note_clusters(connection, cluster_events.add_numbered_event(connection, event), noted)
 
@@ -103,10 +144,23 @@ class Round:
 class RequestedRound(Round):
     """Executions that somebody asked to decide again, each in a transaction of its own.
 
-    Its event comes before the first decision that it tells of, and names all of them once they are made.
+    Its event comes before the first decision that it tells of, and names all of them once they are made. Where they are
+    asked for in steps, each step but the first goes on with the event of the one before.
     """
 
-    _event: int | None = field(default=None, init=False)  #: its number
+    event: int | None = None  #: its number
+    _before: Moves = field(default_factory=lambda: Moves.of([]), init=False)  #: those of the steps before
+
+    def __post_init__(self) -> None:
+        """Read what the event tells already; one of somebody else, or that is no longer kept, is left as it is."""
+        if self.event is None:
+            return
+        with self.context.database.reading() as connection:
+            event = cluster_events.get(connection, self.event)
+        if event is None or event.moves is None or event != event.by(self.by or NOBODY):
+            self.event = None
+        else:
+            self._before = Moves.from_json(event.moves)
 
     def because(self, connection: Connection, outcome: Redecided) -> str:
         """Who asked for it, and why if that was said."""
@@ -119,21 +173,22 @@ class RequestedRound(Round):
 
     def announce(self, connection: Connection, outcome: Redecided) -> None:
         """Store the event, before the first decision that it tells of is stored."""
-        if self._event is None and outcome.is_noted:
+        if self.event is None and outcome.is_noted:
             cause = self.find_cause(connection, [outcome])
             reason = f"Waiting executions are decided again, {outcome.id} first. {cause}"
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason).by(self.by or NOBODY)
-            self._event = cluster_events.add_numbered_event(connection, event)
-            _note_clusters(connection, self._event, [outcome])
+            self.event = cluster_events.add_numbered_event(connection, event)
+            _note_clusters(connection, self.event, [outcome])
 
     def complete(self, outcomes: Iterable[Redecided]) -> None:
         """Have the event name what became of the executions."""
         noted = [outcome for outcome in outcomes if outcome.is_noted]
-        if self._event is not None and noted:
+        if self.event is not None and noted:
+            moves = self._before.and_then(Moves.of(noted))
             with self.context.database.writing() as connection:
-                cause = self.find_cause(connection, noted)
-                cluster_events.complete_event(connection, self._event, f"{_describe(noted)} {cause}")
-                _note_clusters(connection, self._event, noted)
+                reason = f"{moves.describe()} {self.find_cause(connection, noted)}"
+                cluster_events.complete_event(connection, self.event, reason, moves.as_json())
+                _note_clusters(connection, self.event, noted)
 
 
 @dataclass(kw_only=True)
@@ -184,15 +239,6 @@ def because(outcome: Redecided, cause: str) -> str:
 def _note_clusters(connection: Connection, event: int, noted: Iterable[Redecided]) -> None:
     """Store which clusters the event of a round is about, so that their histories have it."""
     cluster_events.add_moved_clusters(connection, event, {name for outcome in noted for name in outcome.moved_clusters})
-
-
-def _describe(noted: list[Redecided]) -> str:
-    counts = Counter(map(_describe_move, noted))
-    parts = [f"{move}: {count}" for move, count in counts.most_common(_MOST_NAMED)]
-    rest = len(noted) - sum(count for _, count in counts.most_common(_MOST_NAMED))
-    parts += [f"others: {rest}"] if rest else []
-    names = [outcome.id for outcome in sorted(noted, key=lambda outcome: not outcome.is_move)]
-    return f"{len(noted)} decided again: {', '.join(parts)} ({list_first(names, _MOST_NAMED)})."
 
 
 def _describe_move(outcome: Redecided) -> str:

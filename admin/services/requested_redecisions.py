@@ -43,6 +43,7 @@ class RedecidedPage(NamedTuple):
     redecided: list[Redecided]
     not_examined: int = 0  #: how many more match that were not looked at, or at least so many
     last: Place | None = None  #: what those come after that were not decided; None where all were
+    event: int | None = None  #: that tells of the round, where anything has changed so far
 
 
 def redecide(
@@ -54,10 +55,11 @@ def redecide(
     cause: str | None = None,
     limit: int | None = None,
     after: Place | None = None,
+    event: int | None = None,
 ) -> RedecidedPage:
     """Decide waiting executions again under the settings in force, each in a transaction of its own.
 
-    The oldest come first; with a limit only so many after a place.
+    The oldest come first; with a limit only so many after a place, which go on with the `event` of those before.
     """
     listed = matching(context, _waiting(conditions), scope, after)
     last: Place | None = None
@@ -65,7 +67,7 @@ def redecide(
         first = list(islice(listed, limit + 1))
         listed = iter(first[:limit])
         last = place_in_matching(first[limit - 1]) if len(first) > limit else None
-    round_ = RequestedRound(context=context, cause=cause, by=by)
+    round_ = RequestedRound(context=context, cause=cause, by=by, event=event)
     redecided: list[Redecided] = []
     try:
         for execution in listed:
@@ -74,7 +76,7 @@ def redecide(
         changed = [outcome for outcome in redecided if outcome.is_change]
         count_redecided(changed)
         round_.complete(changed)
-    return RedecidedPage(redecided, last=last)
+    return RedecidedPage(redecided, last=last, event=round_.event)
 
 
 def foresee(context: Context, conditions: Iterable[Condition], *, scope: Scope) -> RedecidedPage:

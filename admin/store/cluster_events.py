@@ -20,6 +20,7 @@ from admin.core.fleet.clusters import (
     REPORTED,
     STATE_EVENTS,
 )
+from admin.core.json_text import JsonObject
 from admin.core.provenance import Actor, Provenance, acting_proof, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
@@ -40,6 +41,7 @@ class ClusterEvent:
     revision: int | None = None  #: that deleted the cluster
     proven_author: str | None = None
     proof: str | None = None  #: how the author was proven
+    moves: JsonObject | None = None  #: of a round that somebody asked for: what its next step adds to
 
     def by(self, actor: Actor) -> ClusterEvent:
         """The same event, which somebody caused."""
@@ -106,9 +108,16 @@ def add_numbered_event(connection: Connection, event: ClusterEvent) -> int:
     return int(key[0])
 
 
-def complete_event(connection: Connection, number: int, reason: str) -> None:
+def get(connection: Connection, number: int) -> ClusterEvent | None:
+    """An event by its number."""
+    row = connection.execute(select(cluster_events).where(cluster_events.c.number == number)).one_or_none()
+    return None if row is None else ClusterEvent(**row._mapping)
+
+
+def complete_event(connection: Connection, number: int, reason: str, moves: JsonObject) -> None:
     """Say in an event what has come of it."""
-    connection.execute(update(cluster_events).where(cluster_events.c.number == number).values(reason=reason))
+    values = {"reason": reason, "moves": moves}
+    connection.execute(update(cluster_events).where(cluster_events.c.number == number).values(values))
 
 
 @dataclass(frozen=True, kw_only=True)

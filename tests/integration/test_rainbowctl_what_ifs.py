@@ -83,5 +83,7 @@ def test_redecide_decides_in_steps_and_says_what_its_dry_run_did_not_look_at(
     monkeypatch.setattr(redecide, "_STEP", 2)
     answer = rainbowctl.json(f"{command} --force")
     assert (answer["matched"], answer["changed"], len(answer["executions"])) == (5, 5, 5)
+    [round_] = rainbowctl.json("history --source redecision")
+    assert round_["message"].startswith("5 decided again: ")
     assert {execution["pool"] for execution in rainbowctl.json(f"get execution {HERE}")} == {"base"}
     assert rainbowctl(f"{command} --dryRun")[1].startswith("0 waiting executions match, none would move.")

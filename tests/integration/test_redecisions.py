@@ -410,7 +410,7 @@ def test_a_dry_run_of_redecide_looks_at_a_limited_number_and_says_of_how_many_no
         )
 
 
-def test_redecide_goes_on_after_those_of_a_request_with_a_limit(api: FlaskClient) -> None:
+def test_redecide_goes_on_after_those_of_a_request_with_a_limit_and_with_its_event(api: FlaskClient) -> None:
     put_pool(api, "gpu", ["a"])
     put_pool(api, "base", ["b"])
     put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
@@ -418,10 +418,16 @@ def test_redecide_goes_on_after_those_of_a_request_with_a_limit(api: FlaskClient
         created(api, f"e{number}")
     put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
     body: dict[str, Any] = {"selector": {"project": PROJECT, "cluster": "a"}, "limit": 2}
-    pages = [ok(api.post(f"{API}/executions/redecide", json=body))]
-    while "token" in pages[-1]:
-        pages.append(ok(api.post(f"{API}/executions/redecide", json={**body, "token": pages[-1]["token"]})))
-    assert [page["moved"] for page in pages] == [2, 2, 1]
+    pages = [ok(api.post(f"{API}/executions/redecide", json={**body, "claimed_by": "ana"}))]
+    for author in ("ana", "otto"):  # who goes on with the event of another does not change it
+        step = {**body, "claimed_by": author, "token": pages[-1]["token"]}
+        pages.append(ok(api.post(f"{API}/executions/redecide", json=step)))
+    assert ([page["moved"] for page in pages], "token" in pages[-1]) == ([2, 2, 1], False)
+    entries = get(api, "timeline?source=redecision")["entries"]
+    assert [(entry["claimed_by"], entry["message"].partition(" (")[0]) for entry in entries] == [
+        ("otto", "1 decided again: a -> b: 1"),
+        ("ana", "4 decided again: a -> b: 4"),
+    ]
     assert {state(api, f"e{number}")[0] for number in range(5)} == {"b"}
     for wrong in ({"limit": 0}, {"limit": 1001}, {"token": "x"}):
         field = next(iter(wrong))
