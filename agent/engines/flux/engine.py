@@ -39,6 +39,7 @@ from agent.engines.flux.resources import (
     hosts_of,
     required_properties,
     seconds_until_fit,
+    seconds_until_over,
 )
 from agent.engines.flux.states import FluxJob, state_of
 from agent.engines.limits import LOG_LIMIT_BYTES
@@ -361,20 +362,25 @@ class FluxEngine(BatchEngine):
     # Bidding
 
     def eta(self, task: Task) -> float | None:
-        """When there is room by what is free and by the time limits of what runs; None where others wait before it."""
+        """When there is room by what is free and by the time limits of what runs, and of what waits before it.
+
+        None where nobody knows: what waits counts by the scheduler's estimates, and some have none.
+        """
         resources = self._for(task, self._ask_resources())
-        if self._waiting(task):
+        now = self._clock.now().timestamp()
+        over = seconds_until_over(self._waiting(task), now)
+        if over is None:
             return None
         if fits_now(demand := Demand.of(task), resources):
-            return 0.0
-        running = self.flux.call("running")
-        return seconds_until_fit(demand, resources, running, self._clock.now().timestamp())
+            return over
+        room = seconds_until_fit(demand, resources, self.flux.call("running"), now)
+        return None if room is None else max(room, over)
 
-    def _waiting(self, task: Task) -> int:
-        """How many jobs wait that Flux would not start after this one."""
+    def _waiting(self, task: Task) -> list[dict[str, Any]]:
+        """The jobs that wait, and that Flux would not start after this one."""
         own = urgency(task.priority, is_owner=bool(self.flux.instance.get("is_owner")))
-        pending = self.flux.call("pending")
-        return sum(job.get("priority", 0) >= own and job.get("queue", "") == task.queue for job in pending)
+        pending: list[dict[str, Any]] = self.flux.call("pending")
+        return [job for job in pending if job.get("priority", 0) >= own and job.get("queue", "") == task.queue]
 
     def bid(self, task: Task) -> Bid:
         """Never what the scheduler cannot place; yes where there is room, or will be by the limits of what runs."""
@@ -387,5 +393,5 @@ class FluxEngine(BatchEngine):
         if seconds is not None:
             return Bid.yes(seconds)
         if waiting := self._waiting(task):
-            return Bid.not_now(f"{waiting} jobs wait in Flux before it")
+            return Bid.not_now(f"{len(waiting)} jobs wait in Flux before it")
         return Bid.not_now("Flux has no room for it now, and what runs has no time limits that say when")

@@ -135,9 +135,9 @@ class Helper:
         return self.list_jobs(constraint, ["expiration", "ncores", "nnodes", "ranks", "t_run", "duration"], _MOST_JOBS)
 
     def call_pending(self) -> Any:
-        """How many jobs wait for resources, and with which priority."""
+        """The jobs that wait for resources: with which priority, and when the scheduler expects to start them."""
         constraint = {"and": [{"states": [flux.constants.FLUX_JOB_STATE_SCHED]}]}
-        return self.list_jobs(constraint, ["priority", "urgency", "queue"], _MOST_JOBS)
+        return self.list_jobs(constraint, ["priority", "urgency", "queue", "duration", "annotations"], _MOST_JOBS)
 
     def list_jobs(self, constraint: Any, attrs: Any, most: Any) -> Any:
         payload = {"max_entries": most, "attrs": attrs, "since": 0.0, "constraint": constraint}

@@ -239,5 +239,19 @@ def seconds_until_fit(
     return None
 
 
+def seconds_until_over(waiting: Iterable[Mapping[str, Any]], now: float) -> float | None:
+    """When the last of some waiting jobs has ended, by the scheduler's estimates of their start and by their limits.
+
+    0 if none waits; None where one has no estimate or no limit.
+    """
+    ends = [0.0]
+    for job in waiting:
+        estimate = ((job.get("annotations") or {}).get("sched") or {}).get("t_estimate")
+        if not isinstance(estimate, int | float) or not job.get("duration"):
+            return None
+        ends.append(max(float(estimate) - now, 0.0) + float(job["duration"]))
+    return max(ends)
+
+
 def _counts(nodes: Nodes) -> list[tuple[int, int]]:
     return [(len(node.cores), len(node.gpus)) for node in nodes.values()]

@@ -20,6 +20,7 @@ from agent.engines.flux.resources import (
     read_nodes,
     required_properties,
     seconds_until_fit,
+    seconds_until_over,
 )
 
 RECORDED = {
@@ -146,6 +147,17 @@ def test_a_job_fits_when_enough_of_what_runs_has_ended() -> None:
     assert seconds_until_fit(demand(nodes=3, tasks=12), RESOURCES, running, 100.0) == 60.0
     assert seconds_until_fit(demand(nodes=4), RESOURCES, running, 100.0) is None
     assert seconds_until_fit(demand(requests={"gpu": "2"}), RESOURCES, running, 100.0) is None
+
+
+def test_what_waits_is_over_by_the_schedulers_estimates_and_the_limits_of_jobs() -> None:
+    def waiting(estimate: float | None, duration: float) -> dict[str, Any]:
+        return {"annotations": {"sched": {"t_estimate": estimate}}, "duration": duration}
+
+    assert seconds_until_over([], 100.0) == 0.0
+    assert seconds_until_over([waiting(130.0, 60.0), waiting(160.0, 10.0)], 100.0) == 90.0
+    assert seconds_until_over([waiting(90.0, 60.0)], 100.0) == 60.0  # expected by now, and late
+    for unknown in ({}, waiting(None, 60.0), waiting(130.0, 0.0), {"annotations": {"sched": {}}, "duration": 60.0}):
+        assert seconds_until_over([waiting(130.0, 60.0), unknown], 100.0) is None
 
 
 def test_a_queue_has_the_nodes_with_its_properties() -> None:
