@@ -151,6 +151,16 @@ def test_no_migration_follows_a_rule_of_the_core() -> None:
     assert [path.name for path in migrations if any("admin.core" in name for name, _ in import_statements(path))] == []
 
 
+def test_migrations_follow_each_other() -> None:
+    """No two follow the same one, as they may where each was made beside the other."""
+    scripts = [path.read_text() for path in (ROOT / "admin/store/migrations/versions").glob("0*.py")]
+    before = [
+        match[1] for script in scripts if (match := re.search(r'^down_revision = "(\d+)"$', script, re.MULTILINE))
+    ]
+    assert sorted(before) == sorted(set(before))
+    assert len(before) == len(scripts) - 1, "each but the first one follows another"
+
+
 def test_messages_and_gate_need_no_web_framework() -> None:
     imported = outside_imports("admin/messages/*.py", "admin/gate.py")
     assert {package for _, package in imported} & {"flask", "werkzeug", "sqlalchemy"} == set()
