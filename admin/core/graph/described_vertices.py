@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from admin.core.graph.description_problems import DescriptionProblems, Stop
@@ -102,7 +102,7 @@ class VertexReader:
         entries = nodes.items() if isinstance(nodes, Mapping) else enumerate(nodes)
         is_list = isinstance(nodes, list)
         for key, vertex in entries:
-            if not isinstance(vertex, Mapping):
+            if not isinstance(vertex, dict):
                 self._problems.add((*where, str(key)), f"{quoted(vertex)} is not a mapping: give its metadata.")
                 continue
             id_ = read_id(vertex.get("id") if is_list else key)
@@ -118,11 +118,12 @@ class VertexReader:
     def _read_vertex(
         self, id_: str, vertex: Mapping[str, Any], where: Path, subsystem: str, names: dict[str, str]
     ) -> DescribedVertex:
-        metadata = vertex.get("metadata", {})
-        if not isinstance(metadata, Mapping):
+        metadata: Any = vertex.get("metadata", {})
+        if not isinstance(metadata, dict):
             self._problems.add((*where, id_, "metadata"), f"{quoted(metadata)} is not a mapping.")
             metadata = {}
-        type_, size, unit = metadata.get("type"), metadata.get("size", 1), metadata.get("unit", "")
+        get: Callable[..., Any] = metadata.get
+        type_, size, unit = get("type"), get("size", 1), get("unit", "")
         try:
             amount = self._amounts[type_, size, unit] if type(size) is int else None
         except (KeyError, TypeError):

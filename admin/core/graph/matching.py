@@ -18,7 +18,7 @@ from operator import itemgetter
 from admin.core.graph.frontiers import MOST_STEPS, TooComplex
 from admin.core.graph.graphs import ClusterGraph, Use
 from admin.core.graph.points import Bag, Choice, Kind, Point, bag_of, parts_of
-from admin.core.graph.requests import ResourceRequest, Slot, SpreadTasks, Unit
+from admin.core.graph.requests import ResourceRequest, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.search import Search, goes_into_nodes
 from admin.core.graph.shapes import Shape
 from admin.core.graph.units import NODE
@@ -37,6 +37,8 @@ class Matcher(Search):
     def __init__(self, request: ResourceRequest, most_steps: int = MOST_STEPS) -> None:
         super().__init__(request, most_steps)
         self._answers: dict[Shape, bool | None] = {}  #: None where it is too complex to tell
+        #: The slot or the node, and how many of it, that is all the request asks for; None where it asks for more.
+        self._by_node, self._count = _sole_need(request)
 
     def fits(self, graph: ClusterGraph) -> bool:
         """Whether the request fits; TooComplex where that cannot be told in time."""
@@ -54,20 +56,43 @@ class Matcher(Search):
             raise TooComplex
         return answer
 
+    def surely_fits(self, graph: ClusterGraph) -> bool:
+        """Whether the request fits by nodes alone that were looked at for other graphs; at once, and often no."""
+        root = graph.scope
+        self.begin(graph)
+        if self.request.spread is not None:
+            return self._spread(root, self.request.spread, only_known=True) is not None
+        return self._goes_by_node(root) and self._known_count(root) >= self._count
+
     def _fits_node_by_node(self, root: Shape) -> bool:
-        """Whether slots of amounts, which is what most jobs ask for, fit when as many as can go into each node."""
-        needs = self.request.needs
-        slot, count = needs[0] if len(needs) == 1 else (None, 0)
-        if not isinstance(slot, Slot) or not goes_into_nodes(slot, root):
-            return False
-        if not all(isinstance(need.resource, Unit) and not need.resource.requires for need in slot.contents):
+        """Whether the request fits when as many as can go into each node, where all it asks of nodes is amounts."""
+        if not self._goes_by_node(root):
             return False  # which takes a search
+        for shape in root.nodes:
+            if shape not in self._capacities:
+                self._capacities[shape] = self._node_capacity(shape)
+        return self._known_count(root) >= self._count
+
+    def _goes_by_node(self, root: Shape) -> bool:
+        by_node = self._by_node
+        return by_node is not None and (isinstance(by_node, Vertex) or goes_into_nodes(by_node, root))
+
+    def _known_count(self, root: Shape) -> int:
+        """How many slots or nodes of the request the nodes provide that were looked at, or enough of them."""
+        count, capacities = 0, self._capacities
         for shape, times in root.nodes.items():
-            if shape.amount > 0 and self.meets(shape, slot.requires):
-                count -= times * self.capacity(shape, slot.contents, count)
-                if count <= 0:
-                    return True
-        return False
+            count += times * (capacities.get(shape) or 0)
+            if count >= self._count:
+                break
+        return count
+
+    def _node_capacity(self, shape: Shape) -> int:
+        """How many of the slot, or of the node that is asked for, a node is good for."""
+        resource = self._by_node
+        if not isinstance(resource, Slot):
+            return int(resource is not None and self.holds(shape, resource))
+        is_able = shape.amount > 0 and self.meets(shape, resource.requires)
+        return self.capacity(shape, resource.contents, self._count) if is_able else 0
 
     def allocate(self, graph: ClusterGraph) -> Allocation | None:
         """What the request would get, None where it does not fit; TooComplex where that cannot be told in time."""
@@ -101,12 +126,16 @@ class Matcher(Search):
                 return None
         return None
 
-    def _spread(self, root: Shape, spread: SpreadTasks) -> list[tuple[Shape, int, int]] | None:
+    def _spread(
+        self, root: Shape, spread: SpreadTasks, *, only_known: bool = False
+    ) -> list[tuple[Shape, int, int]] | None:
         """The nodes for tasks over several, by shape: how many of them, and how many tasks each could hold."""
         capacities = []
         for shape, count in root.nodes.items():
             if shape in self._capacities:
                 capacity = self._capacities[shape]
+            elif only_known:
+                continue
             else:
                 may_hold = self._may_hold(shape, spread)
                 capacity = self.capacity(shape, spread.contents, spread.tasks) if may_hold else None
@@ -243,6 +272,15 @@ class Matcher(Search):
         for kind, count in outer.items():
             needs[kind] = needs.get(kind, 0) + count
         self._use_scope(shape, start, choice.inner, choice.inner_bag, needs, uses)
+
+
+def _sole_need(request: ResourceRequest) -> tuple[Slot | Vertex | None, int]:
+    """The slot or node of amounts alone that is all a request needs, which is what most jobs ask for."""
+    resource, count = request.needs[0] if len(request.needs) == 1 else (None, 0)
+    if resource is None or isinstance(resource, Unit) or (isinstance(resource, Vertex) and resource.type != NODE):
+        return None, 0
+    is_plain = all(isinstance(need.resource, Unit) and not need.resource.requires for need in resource.contents)
+    return (resource, count) if is_plain else (None, 0)
 
 
 def _nodes_in(shape: Shape, start: int, wanted: dict[Shape, int]) -> Iterator[tuple[int, Shape]]:

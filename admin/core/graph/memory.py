@@ -52,7 +52,10 @@ class MemoryBackend:
                 continue
             fit = by_shape.get(entry.graph.scope)
             if fit is None:
-                fit = Fit.NEVER if never(entry.summary) is not None else _fit(matcher, entry.graph)
+                if matcher.surely_fits(entry.graph):
+                    fit = Fit.FITS
+                else:
+                    fit = Fit.NEVER if never(entry.summary) is not None else _fit(matcher, entry.graph)
                 by_shape[entry.graph.scope] = fit
             fits[digest] = fit
         return fits

@@ -39,7 +39,7 @@ class TreeBuilder:
         leaves: dict[tuple[str, int, tuple[Feature, ...]], Shape] = {}
         for id_ in reversed(order):
             vertex, inner = vertices[id_], children.get(id_)
-            features = _features(vertex, links.get(id_))
+            features = _features(vertex, links[id_]) if id_ in links else (vertex.fields,)
             if inner is None:
                 key = (vertex.type, vertex.amount, features)
                 shape = leaves.get(key)
@@ -61,11 +61,11 @@ class TreeBuilder:
                 )
         self._check_types(vertices, shapes[root])
         self._problems.stop_if_any()
-        order = _preorder(root, children)
-        positions = {id_: position for position, id_ in enumerate(order) if id_ in children}
-        by_id = {id_: position for position, id_ in enumerate(order) if id_ in children or vertices[id_].type == NODE}
+        order, nodes = _preorder(root, children), set(names.values())
+        by_id = {id_: position for position, id_ in enumerate(order) if id_ in children or id_ in nodes}
+        positions = {id_: position for id_, position in by_id.items() if id_ in children}
         for name, id_ in names.items():
-            if name not in vertices and id_ in by_id:
+            if name not in vertices:
                 positions[name] = by_id[id_]
         return ClusterGraph(shapes[root], Ids(order), positions, self._shapes)
 
@@ -115,9 +115,7 @@ class TreeBuilder:
         return order
 
 
-def _features(vertex: DescribedVertex, linked: set[Feature] | None) -> tuple[Feature, ...]:
-    if not linked:
-        return (vertex.fields,)
+def _features(vertex: DescribedVertex, linked: set[Feature]) -> tuple[Feature, ...]:
     return tuple(
         sorted((vertex.fields, *linked), key=lambda feature: (feature.subsystem, repr(sorted(feature.fields.items()))))
     )
@@ -138,6 +136,10 @@ def _preorder(root: str, children: Mapping[str, list[str]]) -> list[str]:
         id_ = waiting.pop()
         order.append(id_)
         inner = children.get(id_)
-        if inner:
+        if inner is None:
+            continue
+        if children.keys().isdisjoint(inner):
+            order += inner
+        else:
             waiting.extend(reversed(inner))
     return order

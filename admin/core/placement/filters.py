@@ -304,11 +304,17 @@ class Chain:
         """
         drops = [filter_.drop(candidates, workload) for filter_ in self._filters]
         verdicts = [self.passed] * len(candidates)
+        failing = [(at, reasons) for at, reasons in enumerate(drops) if reasons]
+        equal: dict[tuple[str | None, ...], Verdicts] = {}  # most that are dropped are dropped for the same reasons
         for position in set[int]().union(*drops):
-            verdicts[position] = tuple(
-                Verdict(passed.filter, False, reasons[position]) if position in reasons else passed
-                for passed, reasons in zip(self.passed, drops, strict=True)
-            )
+            key = tuple([reasons.get(position) for _, reasons in failing])
+            if key not in equal:
+                of_position = list(self.passed)
+                for (at, _), reason in zip(failing, key, strict=True):
+                    if reason is not None:
+                        of_position[at] = Verdict(of_position[at].filter, False, reason)
+                equal[key] = tuple(of_position)
+            verdicts[position] = equal[key]
         return verdicts
 
 

@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admin.core.graph import frontiers
+from admin.core.graph.backends import Fit
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.matching import Matcher
+from admin.core.graph.memory import MemoryBackend
 from admin.core.graph.packing import pack
 from admin.core.graph.requests import ResourceRequest
+from admin.core.graph.shapes import Shapes
 from admin.core.graph.shortages import explain
 from admin.core.graph.summaries import Prune, summarize
 from tests.support.small_graphs import (
@@ -54,6 +57,21 @@ def test_a_request_fits_exactly_if_trying_everything_finds_a_place(seed: int) ->
         assert never is None
     else:
         assert all(map(str, explain(graph, matcher)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(SEEDS)
+def test_graphs_with_nodes_alike_are_matched_together_as_each_alone(seed: int) -> None:
+    """What was found out of the nodes of one graph is right for those of the next."""
+    random, shapes, backend = Random(seed), Shapes(), MemoryBackend()
+    smalls = [random_graph(random) for _ in range(4)]
+    for number, small in enumerate(smalls):
+        backend.put(str(number), read_description(*small.documents(random), shapes=shapes))
+    request = drawn_request(smalls[0], random)
+    fits = {
+        str(number): Fit.FITS if fits_by_trying(small, request) else Fit.NEVER for number, small in enumerate(smalls)
+    }
+    assert backend.match(request, fits) == fits
 
 
 def test_the_quick_search_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
