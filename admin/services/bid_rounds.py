@@ -56,7 +56,7 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     )
     names = {cluster for inquiry in inquiries for cluster in _asked(inquiry)}
     can_bid = {name for name, state in fleet.states(connection, names).items() if state.can_bid}
-    refusals = _lasting_refusals(connection, ids)
+    refusals = _lasting_refusals(context, connection, ids)
     rows = []
     for inquiry in inquiries:
         refused = {} if inquiry.asks_all else refusals.get(inquiry.execution_id, {})
@@ -75,19 +75,29 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     bids.add(connection, rows)
 
 
-def _lasting_refusals(connection: Connection, execution_ids: Sequence[int]) -> dict[int, dict[str, str]]:
+def _lasting_refusals(
+    context: Context, connection: Connection, execution_ids: Sequence[int]
+) -> dict[int, dict[str, str]]:
     """Why clusters will never run executions, without those that say or are said to have something else since."""
     refusals = bids.refusals(connection, execution_ids)
     clusters = {cluster for refused in refusals.values() for cluster in refused}
-    changed_at = {cluster: cluster_events.changed_at(connection, cluster) for cluster in clusters}
+    changed_at = {cluster: _changed_at(context, connection, cluster) for cluster in clusters}
     return {
         execution_id: {
             cluster: refusal.reason
             for cluster, refusal in refused.items()
-            if (changed := changed_at[cluster]) is None or changed <= refusal.at
+            if all(changed <= refusal.at for changed in changed_at[cluster])
         }
         for execution_id, refused in refusals.items()
     }
+
+
+def _changed_at(context: Context, connection: Connection, name: str) -> list[datetime]:
+    """When what a cluster has last changed, by its description, its agent's report and its definition."""
+    cluster = current_fleet(context, connection).clusters.get(name)
+    defined = None if cluster is None else cluster.definition.last_change
+    times = (cluster_events.changed_at(connection, name), None if defined is None else defined.updated_at)
+    return [at for at in times if at is not None]
 
 
 def _asked(inquiry: Inquiry) -> list[str]:

@@ -136,6 +136,26 @@ def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_aga
     assert len(test.explain("e")["history"]) == 2  # no decision for rounds without one
 
 
+def test_who_said_never_is_asked_again_once_an_operator_has_changed_its_definition(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", "not-now")
+    test.bid("b", "never", reason="no such partition")
+    assert test.place("e")[2] == "ASKING"
+    test.pass_time(1)
+    test.bid("a", "not-now")
+    assert test.questions("b") == []
+    test.clock.advance(1)
+    put_cluster(test.api, test.full("b"), capacity={"executions": 9})
+    test.pass_time(2)
+    [question] = test.questions("b")
+    test.answer("b", question, answer="never")
+    test.bid("a", "not-now")
+    test.place("e")
+    test.pass_time(60)
+    assert test.questions("b") == []  # by what it has now it said never too
+
+
 def test_room_that_comes_free_ends_the_pause_before_the_next_question(asker: MakeAsker) -> None:
     test = asker("a", "b")
     loop = AskingLoop(test.context, interval=0)
