@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from admin.core.graph.requirements import read_requirement
 from admin.core.graph.units import BYTE_UNITS, TYPE, meant_type
@@ -25,6 +25,8 @@ _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemer
 _TYPES = ("node", "slot", *_AMOUNTS)
 #: Levels around nodes, which hold something wherever they are named.
 _OUTER_LEVELS = ("cluster", "rack")
+#: The levels that Flux knows around slots, and inside them.
+_LEVELS = (*_OUTER_LEVELS, "node", "socket")
 #: What to do with fields of a group that stand on a resource inside it.
 GROUP_REMEDIES = dict.fromkeys(("attributes", "schedule"), "it belongs to a group as a whole")
 _MEASURED = ("memory", "ephemeral_storage")
@@ -48,12 +50,14 @@ class Slots(ABC):
     exclusive: bool = False  #: whether the nodes are for this job alone
     count: int = 1  #: over all nodes
     amounts: dict[str, _Amount] = field(default_factory=dict)  #: in each slot, by the job's name of the resource
-    #: Whether types that engines do not know may be asked for, of the cluster's graph alone.
-    takes_others: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, resource: Any, path: Path) -> None:
         """Read the outermost resource."""
+
+    @abstractmethod
+    def _is_other(self, type_: object) -> bool:
+        """Whether a type may be asked for that engines do not know, of the cluster's graph alone."""
 
     def resources(self, tasks: int, duration: str | None) -> dict[str, Any]:
         """The resources of the job when so many tasks run in the slots; those that outnumber them share them."""
@@ -113,7 +117,7 @@ class Slots(ABC):
         for index, resource in enumerate(resources):
             where = (*path, "with", str(index))
             fields = self._read_fields(resource, where)
-            if self.takes_others and is_other(fields.get("type")):
+            if self._is_other(fields.get("type")):
                 if fields.get("with"):
                     number = self._read_number(fields, where)
                     self._read_amounts(self._read_with(fields, where), where, times * number)
@@ -172,28 +176,49 @@ class Slots(ABC):
 
 @dataclass
 class FluxSlots(Slots):
-    """Slots of Flux V1: node > slot > cores, or slot > cores."""
+    """Slots of Flux V1, at any level: node > slot > core, slot > core, rack > node > socket > slot > core."""
 
     label: str | None = None
 
     def read(self, resource: Any, path: Path) -> None:
-        fields = self._read_fields(resource, path)
-        if fields.get("type") == "node":
-            self.nodes = self._read_number(fields, path)
+        fields, around = self._read_fields(resource, path), 1
+        while (type_ := fields.get("type")) == "node" or self._is_other(type_):
+            around *= self._read_number(fields, path)
+            if type_ == "node":
+                self._set_nodes(around, path)
             inner = self._read_with(fields, path)
             if len(inner) != 1:
-                add_problem(self.problems, (*path, "with"), "a node holds exactly one slot: give it.")
+                holds = "one slot" if type_ == "node" else "one resource here"
+                add_problem(self.problems, (*path, "with"), f"a {type_} holds exactly {holds}: give it.")
                 return
             path = (*path, "with", "0")
             fields = self._read_fields(inner[0], path)
-        if fields.get("type") != "slot":
-            self._wrong_type(fields, path, ("slot",) if self.nodes else ("node", "slot"))
+        if type_ != "slot":
+            levels = tuple(level for level in _LEVELS if level != "node" or self.nodes is None)
+            self._wrong_type(fields, path, (*levels, "slot"))
             return
         self.label = optional_text(fields, "label", path, self.problems)
         if self.label is None:
             self._missing((*path, "label"), "is missing: name the slot, such as 'task'.")
-        self.count = (self.nodes or 1) * self._read_number(fields, path)
-        self._read_amounts(self._read_with(fields, path), path)
+        self.count = around * self._read_number(fields, path)
+        inner = self._read_with(fields, path)
+        if len(inner) == 1 and isinstance(inner[0], Mapping) and inner[0].get("type") == "node":
+            path = (*path, "with", "0")
+            fields = self._read_fields(inner[0], path)
+            if self._read_number(fields, path) != 1:
+                reason = "a slot is on one node: give node > slot for tasks on several, or count 1."
+                add_problem(self.problems, (*path, "count"), reason)
+            self._set_nodes(self.count, path)
+            inner = self._read_with(fields, path)
+        self._read_amounts(inner, path)
+
+    def _set_nodes(self, number: int, path: Path) -> None:
+        if self.nodes is not None:
+            add_problem(self.problems, (*path, "type"), "a node cannot stand inside a node: remove one of them.")
+        self.nodes = number
+
+    def _is_other(self, type_: object) -> bool:
+        return type_ != "node" and type_ in _LEVELS
 
 
 @dataclass
@@ -201,7 +226,6 @@ class GroupSlots(Slots):
     """Slots of a next-generation group: nodes with or without slots, slots, or bare cores."""
 
     requires: list[dict[str, Any]] = field(default_factory=list)
-    takes_others: ClassVar[bool] = True
 
     def read(self, resource: Any, path: Path) -> None:
         fields, around = self._read_fields(resource, path), 1
@@ -256,6 +280,9 @@ class GroupSlots(Slots):
         fields = super()._read_fields(resource, path, ("replicas", "requires", *more))
         self._read_requires(fields.get("requires", []), (*path, "requires"))
         return fields
+
+    def _is_other(self, type_: object) -> bool:
+        return is_other(type_)
 
     def _read_requires(self, requires: Any, path: Path) -> None:
         if not isinstance(requires, list):

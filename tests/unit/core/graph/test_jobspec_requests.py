@@ -81,6 +81,21 @@ def cores(count: int) -> dict[str, Any]:
             [Need(Slot((FOUR_CORES, Need(Unit("gpu"), 1))), 3)],
         ),
         (
+            flux(
+                {
+                    "type": "node",
+                    "with": [
+                        {
+                            "type": "socket",
+                            "count": 2,
+                            "with": [{"type": "slot", "count": 1, "label": "task", "with": [cores(4)]}],
+                        }
+                    ],
+                }
+            ),
+            [Need(Vertex("node", (Need(Vertex("socket", (Need(Slot((FOUR_CORES,)), 1),)), 2),)), 1)],
+        ),
+        (
             group(
                 type="node",
                 requires=[{"name": "io", "field": "type", "match": "shm"}],

@@ -132,6 +132,26 @@ def flux(
             {"tasks": 8, "requests": {"cpu": "1", "memory": "1610612736", "ephemeral_storage": "500"}},
         ),
         (slot({"type": "memory", "count": 3, "unit": "GB"}), None, {"tasks": 4, "requests": {"memory": "3G"}}),
+        (
+            {"type": "rack", "count": 2, "with": [{"type": "node", "count": 3, "with": [slot()]}]},
+            None,
+            {"nodes": 6, "tasks": 24, "requests": {"cpu": "2"}},
+        ),
+        (
+            {"type": "node", "with": [{"type": "socket", "count": 2, "with": [slot()]}]},
+            {"per_slot": 2},
+            {"nodes": 1, "tasks": 16, "requests": {"cpu": "1"}},
+        ),
+        (
+            slot({"type": "socket", "count": 2, "with": [core(), {"type": "gpu", "count": 1}]}),
+            None,
+            {"tasks": 4, "requests": {"cpu": "4", "gpu": "2"}},
+        ),
+        (
+            slot({"type": "node", "exclusive": True, "with": [core(8)]}),
+            None,
+            {"nodes": 4, "tasks": 4, "exclusive": True, "requests": {"cpu": "8"}},
+        ),
     ],
 )
 def test_flux_resources_become_those_of_each_task(resource: Any, count: Any, resources: dict[str, Any]) -> None:
@@ -155,8 +175,30 @@ def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
         (flux(slot(), resources=[slot(), slot()]), "resources", "has 2 entries"),
         (flux(slot(), attributs={}), "attributs", "Did you mean 'attributes'"),
         (flux(5), "resources.0", "5 is not a mapping"),
-        (flux(core()), "resources.0.type", "a core cannot stand here: give one of node, slot"),
-        (flux({"type": "rack", "with": [slot()]}), "resources.0.type", "unknown resource type 'rack'"),
+        (flux(core()), "resources.0.type", "a core cannot stand here: give one of cluster, rack, node"),
+        (flux({"type": "shelf", "with": [slot()]}), "resources.0.type", "unknown resource type 'shelf'"),
+        (flux(slot({"type": "fpga", "count": 1})), "resources.0.with.0.type", "unknown resource type 'fpga'"),
+        (flux({"type": "rack", "with": [slot(), slot()]}), "resources.0.with", "a rack holds exactly one resource"),
+        (
+            flux({"type": "node", "with": [{"type": "socket", "with": [{"type": "node", "with": [slot()]}]}]}),
+            "resources.0.with.0.with.0.type",
+            "a node cannot stand inside a node",
+        ),
+        (
+            flux({"type": "node", "with": [slot({"type": "node", "with": [core()]})]}),
+            "resources.0.with.0.with.0.type",
+            "a node cannot stand inside a node",
+        ),
+        (
+            flux(slot({"type": "node", "count": 2, "with": [core()]})),
+            "resources.0.with.0.count",
+            "a slot is on one node",
+        ),
+        (
+            flux({"type": "node", "with": [{"type": "socket", "with": [core()]}]}),
+            "resources.0.with.0.with.0.type",
+            "a core cannot stand here: give one of cluster, rack, socket, slot",
+        ),
         (flux({"count": 1}), "resources.0.type", "is missing"),
         (flux({"type": "node"}), "resources.0.with", "a node holds exactly one slot"),
         (flux({"type": "node", "with": [core()]}), "resources.0.with.0.type", "a core cannot stand here"),
