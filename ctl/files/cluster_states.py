@@ -8,7 +8,7 @@ import yaml
 
 from ctl.client.kinds import Schema
 from ctl.client.words import fold, nearest
-from ctl.client.yaml_files import Source, read_source
+from ctl.client.yaml_files import Problem, Source, read_source
 from ctl.files.conversion import Converter, convert_source
 from ctl.files.positions import Positions
 
@@ -20,8 +20,16 @@ def read_state(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Posit
     field: then it is refused as any unknown field.
     """
     source, converter = read_source(path), Converter()
-    state = convert_source(source, lambda node: (converter.mapping(_nested(node, schema), schema), converter.problems))
-    return source, state, converter.positions
+
+    def convert(node: yaml.Node) -> tuple[dict[str, Any], list[Problem]]:
+        return converter.mapping(_nested(node, schema), schema, also=_flat_names(schema)), converter.problems
+
+    return source, convert_source(source, convert), converter.positions
+
+
+def _flat_names(schema: Schema) -> list[str]:
+    """The keys of a flat file that say what is free."""
+    return [f"{name}_free" for name in schema["properties"]["free"]["properties"]]
 
 
 def _nested(node: yaml.Node, schema: Schema) -> yaml.Node:
@@ -29,18 +37,17 @@ def _nested(node: yaml.Node, schema: Schema) -> yaml.Node:
     if not isinstance(node, yaml.MappingNode):
         return node
     fields = {fold(name) for name in schema["properties"]}
-    free = {fold(f"{name}_free"): name for name in schema["properties"]["free"]["properties"]}
+    free = {fold(name): name.removesuffix("_free") for name in _flat_names(schema)}
     kept: list[tuple[yaml.Node, yaml.Node]] = []
     moved: dict[str, list[tuple[yaml.Node, yaml.Node]]] = {"free": [], "properties": []}
     for key, value in node.value:
         name = fold(str(key.value))
-        is_plain = isinstance(value, yaml.ScalarNode) and isinstance(key, yaml.ScalarNode)
-        if name in fields or not is_plain:
+        if name in fields or not isinstance(key, yaml.ScalarNode):
             kept.append((key, value))
         elif name in free:
             resource = yaml.ScalarNode(key.tag, free[name], key.start_mark, key.end_mark)
             moved["free"].append((resource, value))
-        elif nearest(str(key.value), schema["properties"]):
+        elif not isinstance(value, yaml.ScalarNode) or nearest(str(key.value), schema["properties"]):
             kept.append((key, value))
         else:
             moved["properties"].append((key, value))

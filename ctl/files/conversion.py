@@ -72,10 +72,12 @@ class Converter:
         path: str = "",
         refused: dict[str, str] | None = None,
         ignored: Collection[str] = (),
+        also: Collection[str] = (),
     ) -> dict[str, Any]:
         """An object whose keys the schema names.
 
-        `refused` gives a reason of its own to keys that are none, and those in `ignored` are left out.
+        `refused` gives a reason of its own to keys that are none, and those in `ignored` are left out. Keys in `also`
+        are those that were read before, which the reasons name too.
         """
         if not isinstance(node, yaml.MappingNode):
             self.note(node, "must hold keys and values", path)
@@ -88,7 +90,7 @@ class Converter:
             if name is None and key.value in ignored:
                 continue
             if name is None:
-                reason = (refused or {}).get(fold(key.value)) or _unknown(key.value, list(properties))
+                reason = (refused or {}).get(fold(key.value)) or _unknown(key.value, [*properties, *also])
                 self.note(key, reason, _join(path, key.value))
             elif name in values:
                 self.note(key, "given twice: keep one of the two", _join(path, name))

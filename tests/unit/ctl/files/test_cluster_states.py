@@ -40,6 +40,11 @@ def test_what_is_flat_is_free_or_a_property(tmp_path: Path, text: str, state: di
     [
         ("engin: slurm", "engine"),
         ("racks: [1, 2]", "racks"),
+        ("racks: [1, 2]", "there is capacity, free, eta"),
+        ("racks: [1, 2]", "nodes_free"),
+        ("nodes_fre: 4", "unknown key. Did you mean nodes_free?"),
+        ("memry-free: [4]", "unknown key. Did you mean memory_free?"),
+        ("nodes_free: [4]", "free.nodes"),
         ("limits: {cpu: 4}", "limits"),
         ("nodes_free: many", "nodes"),
         ("nodes_free: 1\nfree: {nodes: 2}", "nodes"),
