@@ -26,6 +26,8 @@ class FluxInstance:
     """An instance that can be ended and started again, with its jobs and without them."""
 
     directory: Path
+    #: The module that schedules; without one it is the default of the site's Flux.
+    scheduler: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -57,7 +59,11 @@ class FluxInstance:
         done = subprocess.run(["flux", "R", "encode", *words], check=True, capture_output=True, timeout=60)
         (self.directory / "R").write_bytes(done.stdout)
         path = self.directory / "flux.toml"
-        path.write_text(f'[resource]\npath = "{self.directory}/R"\nnoverify = true\n')
+        text = f'[resource]\npath = "{self.directory}/R"\nnoverify = true\n'
+        if self.scheduler:
+            text += f'[modules.alternatives]\nsched = "{self.scheduler}"\n'
+        # Fluxion's own default makes no estimates; others do not read this.
+        path.write_text(f'{text}[sched-fluxion-qmanager]\nqueue-policy = "easy"\n')
         return path
 
     def answers(self) -> bool:
@@ -97,10 +103,10 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def running_flux() -> Iterator[FluxInstance]:
+def running_flux(scheduler: str = "") -> Iterator[FluxInstance]:
     """An instance that takes jobs."""
     with owned_directory("rainbow-flux") as directory:
-        instance = FluxInstance(directory)
+        instance = FluxInstance(directory, scheduler)
         try:
             instance.start()
             yield instance
