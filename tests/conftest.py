@@ -81,11 +81,16 @@ def argument_names(mark: pytest.Mark) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what needs a database on both kinds, or on those that its module names."""
+    """Run what needs a database on both kinds, or on what its module names; tests on what SLOW_ON names are slow."""
     chosen = {name for mark in metafunc.definition.iter_markers("parametrize") for name in argument_names(mark)}
+    slow = getattr(metafunc.module, "SLOW_ON", ())
+    kinds = [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind in slow else [])
+        for kind in getattr(metafunc.module, "DATABASES", _DATABASES)
+    ]
     for fixture in ("database_url", "shared_app"):
         if fixture in metafunc.fixturenames and fixture not in chosen:
-            metafunc.parametrize(fixture, getattr(metafunc.module, "DATABASES", _DATABASES), indirect=True)
+            metafunc.parametrize(fixture, kinds, indirect=True)
 
 
 class Scale:

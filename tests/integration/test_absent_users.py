@@ -16,6 +16,8 @@ from tests.integration.test_grants import changes, define, give, signed_in
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, created, get, ok, put_cluster
 
+SLOW_ON = ("postgresql",)
+
 UNTIL = "until a user of that name is created"
 
 

@@ -30,6 +30,8 @@ from tests.support.placing import (
 )
 from tests.support.statements import transactions
 
+SLOW_ON = ("postgresql",)
+
 COMPARISON = "effective_attributes/comparison"
 
 

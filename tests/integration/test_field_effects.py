@@ -31,6 +31,8 @@ from tests.support.placing import (
     report,
 )
 
+SLOW_ON = ("postgresql",)
+
 CONFIG, RESOURCES = "WORKFLOW_EXECUTION_CONFIG", "TASK_RESOURCE"
 WORKFLOW = {"workflow": "index.build"}
 PLAN = {**WORKFLOW, "launch_plan": "hourly"}

@@ -31,6 +31,8 @@ from tests.support.placing import (
 )
 from tests.support.small_fleets import group
 
+SLOW_ON = ("postgresql",)
+
 SIZE = {"cpu": "8", "memory": "32Gi"}
 
 

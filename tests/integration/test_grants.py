@@ -37,6 +37,8 @@ from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, refused
 from tests.support.statements import statements
 
+SLOW_ON = ("postgresql",)
+
 EDITOR: dict[str, Any] = {"role": "editor", "user": "ada", "project": PROJECT, "domain": DOMAIN}
 NAME = f"editor:user:ada:{PROJECT}:{DOMAIN}"
 

@@ -29,6 +29,8 @@ from tests.support.placing import (
     report,
 )
 
+SLOW_ON = ("postgresql",)
+
 
 @pytest.fixture
 def red(api: FlaskClient) -> FlaskClient:

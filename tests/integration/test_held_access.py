@@ -18,6 +18,8 @@ from tests.integration.test_grants import define, give, signed_in
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_cluster, put_pool, refused
 
+SLOW_ON = ("postgresql",)
+
 OTHER = "flyteexamples"
 CLOSED: dict[str, Any] = {"placement": {"clusterUse": "closed"}}
 

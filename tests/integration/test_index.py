@@ -20,6 +20,8 @@ from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, ok, put_attribute
 from tests.support.waiting import wait_until
 
+SLOW_ON = ("postgresql",)
+
 SCOPE = f"project={PROJECT}&domain={DOMAIN}&workflow=wf"
 
 

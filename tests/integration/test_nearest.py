@@ -8,6 +8,8 @@ from admin.services.context import Context
 from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, get, ok, put_attribute, put_label, refused
 from tests.support.statements import transactions
 
+SLOW_ON = ("postgresql",)
+
 HERE = f"project={PROJECT}&domain={DOMAIN}&workflow=fit&launch_plan=nightly"
 LABEL = "EXECUTION_CLUSTER_LABEL"
 

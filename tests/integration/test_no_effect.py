@@ -29,6 +29,8 @@ from tests.support.placing import (
 )
 from tests.support.statements import statements
 
+SLOW_ON = ("postgresql",)
+
 LABEL = "execution_cluster_label"
 POOL = "cluster_assignment"
 

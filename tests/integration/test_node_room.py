@@ -12,6 +12,8 @@ from admin.services.redecisions import decide_waiting
 from tests.support.descriptions import describe, pooled
 from tests.support.placing import created, execution, explanation, pool, put_attribute, put_pool, report
 
+SLOW_ON = ("postgresql",)
+
 
 def job(cpu: int, **resources: Any) -> dict[str, Any]:
     return {"job": {"command": ["true"], "resources": {**resources, "requests": {"cpu": str(cpu)}}}}

@@ -23,6 +23,8 @@ from tests.robustness.test_nul import BODIES, ENTRY, path_of
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, create, ok, register_plan, register_workflow
 
+SLOW_ON = ("postgresql",)
+
 FOREIGN, ABSENT = "flyteexamples", "flyteexamplex"
 WHERE = f"project={PROJECT}&domain={DOMAIN}"
 #: Of each route: whether a grant on a project is enough for what is of that project (with the query that names it where

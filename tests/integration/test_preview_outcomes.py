@@ -17,6 +17,8 @@ from tests.support.agents import PlayedAgent, WatchedClock, names, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import API, created, execution, get, nothing_stored, ok, pool, put_cluster, put_pool
 
+SLOW_ON = ("postgresql",)
+
 #: How long agents wait between two syncs here, and how exactly times are compared.
 STEP_SECONDS = 10
 

@@ -35,6 +35,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 POOL, LABEL = "cluster_assignment", "execution_cluster_label"
 HERE = {"project": PROJECT, "domain": DOMAIN}
 SLOTS = {"capacity": {"cpu": "64", "executions": 3}, "free": {"cpu": "64", "executions": 3}}

@@ -45,6 +45,8 @@ from tests.support.placing import (
 from tests.support.small_fleets import group
 from tests.support.statements import statements, transactions
 
+SLOW_ON = ("postgresql",)
+
 Effects = dict[str, tuple[str, str | None]]  #: the outcome of each execution, and where it would be
 
 

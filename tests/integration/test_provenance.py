@@ -31,6 +31,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 EFFECTIVE = f"effective_attributes?project={PROJECT}&domain={DOMAIN}"
 
 

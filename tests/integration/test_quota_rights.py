@@ -18,6 +18,8 @@ from admin.services.changeable.base import ChangeOptions
 from tests.support.apps import context_of
 from tests.support.placing import API, PROJECT, get, ok, put_attribute, refused
 
+SLOW_ON = ("postgresql",)
+
 PATH = f"{API}/project_attributes/{PROJECT}"
 LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "east"}}}}
 PAYLOADS: dict[str, dict[str, Any]] = {"execution_quota": {"running": 1}, "token_pool_quota": {"pools": {"hive": 1}}}

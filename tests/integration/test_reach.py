@@ -22,6 +22,8 @@ from tests.support.placing import (
 )
 from tests.support.statements import transactions
 
+SLOW_ON = ("postgresql",)
+
 LABEL = "execution_cluster_label"
 
 

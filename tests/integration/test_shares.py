@@ -33,6 +33,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 NAMES = [f"e{number}" for number in range(40)]
 
 

@@ -37,6 +37,8 @@ from tests.support.placing import (
 )
 from tests.support.statements import transactions
 
+SLOW_ON = ("postgresql",)
+
 SECTIONS = {
     "agents": {"unreachableSeconds": 9, "lostSeconds": 30, "leaseSeconds": 20, "waitSeconds": 1, "giveUpAfter": "200s"}
 }

@@ -44,6 +44,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 
 @pytest.fixture
 def eventful(api: FlaskClient, app_clock: Clock) -> FlaskClient:

@@ -22,6 +22,8 @@ from tests.support.placing import (
     register_workflow,
 )
 
+SLOW_ON = ("postgresql",)
+
 CONFIG = {"resourcemanager": {"taskTypes": {"hive": {"hive": 1}}}}
 
 

@@ -40,6 +40,8 @@ from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
 from tests.support.statements import statements
 
+SLOW_ON = ("postgresql",)
+
 SHARED_TOKEN = "operators-token-1234567890"
 LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
 

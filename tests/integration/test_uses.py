@@ -31,6 +31,8 @@ from tests.support.placing import (
 )
 from tests.support.statements import transactions
 
+SLOW_ON = ("postgresql",)
+
 LABEL, POOL = "execution_cluster_label", "cluster_assignment"
 HERE = {"project": PROJECT, "domain": DOMAIN}
 NIGHTLY = {"name": "nightly"}

@@ -14,6 +14,8 @@ from admin.testing import running_admin
 from ctl.main import run
 from tests.support.ages import without_ages
 
+SLOW_ON = ("postgresql",)
+
 
 def test_where_used_tells_names_from_groups_and_what_was_deleted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]

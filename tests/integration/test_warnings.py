@@ -22,6 +22,8 @@ from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute, put_label, refused
 from tests.support.statements import statements
 
+SLOW_ON = ("postgresql",)
+
 WORKFLOWS = 1100
 FLEET = {("LABEL", "platform")}
 

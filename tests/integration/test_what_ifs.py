@@ -27,6 +27,8 @@ from tests.support.placing import (
     register_workflow,
 )
 
+SLOW_ON = ("postgresql",)
+
 _KEYS = {"project": PROJECT, "domain": DOMAIN}
 _LABEL = {"resource_type": "EXECUTION_CLUSTER_LABEL", "payload": {"value": "idle"}}
 _ENTRY = {**_LABEL, **_KEYS}
