@@ -407,6 +407,23 @@ def test_a_project_that_would_share_a_namespace_is_refused(make_app: MakeApp) ->
     ok(api.post("/api/v1/projects", json={"project": {"id": "e"}}))
 
 
+def test_a_project_whose_namespaces_would_have_too_long_a_name_is_refused(make_app: MakeApp) -> None:
+    longest, longer = "p" * 61, "p" * 62
+    api = make_app(domains=["c"], projects=["a"]).test_client()
+    archived = "q" * 62
+    ok(api.post("/api/v1/projects", json={"project": {"id": archived, "state": "ACTIVE"}}))  # no cluster makes any
+    ok(api.put(f"/api/v1/projects/{archived}", json={"state": "ARCHIVED"}))
+    put_cluster(api, "k8s", cluster_resources=True)
+    ok(api.post("/api/v1/projects", json={"project": {"id": longest}}))
+    ok(api.put(f"/api/v1/projects/{archived}", json={"name": "still archived"}))
+    for answer in (
+        api.post("/api/v1/projects", json={"project": {"id": longer}}),
+        api.put(f"/api/v1/projects/{archived}", json={"state": "ACTIVE"}),
+    ):
+        assert "has 64 characters, and Kubernetes takes 63" in str(refused(answer, 400, "invalid_request"))
+    assert api.get(f"/api/v1/projects/{longer}").status_code == 404
+
+
 def test_only_what_a_change_concerns_is_rendered_again(make_app: MakeApp) -> None:
     app = make_app(cluster_resources=DEFAULTS)
     api, context = app.test_client(), app.extensions["rainbow"]

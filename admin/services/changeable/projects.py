@@ -72,7 +72,7 @@ class ChangeableProjects(Changeable):
         return row_change(write, to_payload(project) if project else None, project.version if project else None)
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterable[Warning]:
-        """Where clusters make namespaces, no project may begin to have one whose name is another's too."""
+        """Where clusters make namespaces, no project may begin to have one of a name that is too long, or another's."""
         fleet = current_fleet(self.context, self.connection)
         if not any(cluster.has_cluster_resources for cluster in fleet.clusters.values()):
             return ()
@@ -81,12 +81,16 @@ class ChangeableProjects(Changeable):
         if after <= active:
             return ()
         settings = self.context.settings
+        pattern = settings.cluster_resources.namespaces
         scopes = [Scope(domain, project) for project in sorted(after) for domain in settings.domain_ids()]
-        shared = collisions(settings.cluster_resources.namespaces, scopes, self.context.access.knows)
+        shared = collisions(pattern, scopes, self.context.access.knows)
         for write, change in rows:
             project_id = change.scope.project
-            reasons = [reason for scope, reason in shared.items() if scope.project == project_id]
-            if reasons and project_id not in active:
+            if project_id in active or project_id not in after:
+                continue
+            own = [scope for scope in scopes if scope.project == project_id]
+            reasons = [reason for scope in own if (reason := pattern.name_problem(scope) or shared.get(scope))]
+            if reasons:
                 with self.draft.collecting_problems(write):
                     raise Invalid(Problem(field="id", reason=reasons[0]))
         return ()
