@@ -41,6 +41,12 @@ def test_namespaces_are_rendered_and_listed(shell: Shell) -> None:
     assert text.replace("\n", "").isprintable()
     shell.ok("rainbowctl create cluster k8s --clusterResources")
     assert "pending" in shell.ok(f"rainbowctl get cluster-resources {HERE}")
+    told = shell.run("rainbowctl create project flytetrials --dryRun")
+    assert "Namespace flytetrials-staging on k8s would be made." in told.out + told.err
+    told = shell.run("rainbowctl update project flyteexamples --archive --dryRun")
+    assert "Namespace flyteexamples-staging on k8s would not be rendered any more." in told.out + told.err
+    refused = shell.refused(2, f"rainbowctl create project {'p' * 60} --dryRun")
+    assert "Kubernetes takes 63: use a shorter project id" in " ".join(refused.split())
     assert "flyteexamples-staging" in shell.ok("rainbowctl get cluster-resources -p flyteexamples --failing")
     rest = shell.rest("GET", "cluster_resources?project=flyteexamples&domain=development")
     assert json.loads(shell.ok(f"rainbowctl get cluster-resources {HERE} -o json")) == rest

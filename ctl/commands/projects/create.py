@@ -8,14 +8,23 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.session import Session, reasons
 from ctl.client.errors import Conflict, InvalidInput, NotFound
-from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, print_projects, project_parameters
+from ctl.commands.previews import show_namespaces
+from ctl.commands.projects.fields import (
+    file_fields,
+    flag_fields,
+    ids,
+    one_id,
+    print_projects,
+    project_parameters,
+    try_project,
+)
 from ctl.files.projects import READ_ONLY
 
 
 @command(
     help="Create a project. Its id cannot be changed; name, description and labels can.",
     params=project_parameters(
-        "the new project", "Show what would change and send nothing; the admin does not check it."
+        "the new project", "Show what would be created, and which namespaces on which clusters; create nothing."
     ),
     examples=[
         "rainbowctl create project --id flyteexamples --name 'Flyte examples' --labels team=ml,tier=gold",
@@ -51,8 +60,10 @@ def _dry_run(session: Session, id: str, fields: Mapping[str, Any]) -> None:
         session.client.project(id)
     except NotFound:
         planned = {"id": id, **fields}
+        trial = try_project(session, planned)
         if session.printer.is_table:
             session.printer.line(f"Would create project {id}.")
+            show_namespaces(session, trial)
         else:
             print_projects(session.printer, [planned], planned)
         session.printer.note("Dry run: nothing was created.")

@@ -13,7 +13,16 @@ from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.commands.projects.fields import file_fields, flag_fields, ids, one_id, project_parameters, read_project
+from ctl.commands.previews import show_namespaces
+from ctl.commands.projects.fields import (
+    file_fields,
+    flag_fields,
+    ids,
+    one_id,
+    project_parameters,
+    read_project,
+    try_project,
+)
 from ctl.files.projects import EDITABLE, READ_ONLY
 
 _DEPRECATED = {"activateProject": "activate", "archiveProject": "archive"}
@@ -29,7 +38,7 @@ and nothing new can be created there; what waits there still starts, and --dryRu
 @command(
     help=_HELP,
     params=project_parameters(
-        "the project", "Show what would change, and with --archive what waits there; change nothing."
+        "the project", "Show what would change, namespaces on clusters too, and what waits there; change nothing."
     ),
     examples=[
         "rainbowctl update project flyteexamples --description 'Examples to learn from'",
@@ -67,6 +76,8 @@ def update_project(session: Session, **flags: Any) -> None:
         trial = session.client.update_project(id, if_match=version, dry_run=True, **changes)
         if trial.get("archiving") and session.printer.is_table:
             session.printer.note(str(trial["archiving"]["message"]))
+    if "state" in changes and session.printer.is_table:
+        show_namespaces(session, try_project(session, {"id": id, **changes}))
     if asks_first:
         confirm_write()
     if flags["dry_run"]:
