@@ -97,6 +97,14 @@ UNFIT = {
         job("1", [{"name": "io", "field": "colour", "match": "red"}]),
         "no vertex has the field 'colour'",
     ),
+    "a type that no vertex has": (
+        group(type="node", **{"with": [*cores(1), {"type": "fpga", "count": 1}]}),
+        "fpgas: needs 1 on one node, largest node has none",
+    ),
+    "a requirement on a type that no vertex has": (
+        group(type="fpga", requires=[{"name": "io", "field": "type", "match": "shm"}]),
+        "fpgas: needs 1, the cluster has none",
+    ),
     "a subsystem that there is not": (
         job("1", [{"name": "network", "field": "type", "match": "ib"}]),
         "no vertex has the field 'type'",
@@ -125,6 +133,13 @@ def test_a_requirement_that_is_not_understood_is_refused_by_name(red: FlaskClien
     wrong = job("1", [{"name": "io", "field": "type", "like": "shm"}])
     answer = refused(create(red, "x", **wrong, **pool("red")), 400, "invalid_request")
     assert any(detail["field"].startswith("spec.job.requires.0") for detail in answer["details"])
+    answer = refused(
+        create(red, "x", **job("1", [{"name": "containment", "field": "name", "match": "n1"}]), **pool("red")),
+        400,
+        "invalid_request",
+        "spec.job.requires.0.field",
+    )
+    assert "'name' only tells a vertex from others" in str(answer["details"])
     spec = jobspec("next-io.yaml")
     spec["jobspec"]["resources"]["ior"]["requires"][0]["min"] = "soon"
     refused(
