@@ -5,20 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from itertools import chain
 from typing import Any, NoReturn
-
-import orjson
 
 from admin.core.problems import invalid, shorten
 
 _DEEPEST = 64
-#: Bytes from which on the quick way is tried: the other one calls a function for each of millions of objects.
-_LARGE = 1 << 16
-#: Digits that may be a number of more than 64 bits, and what makes every digit one of them: to search for a pattern
-#: takes longer than all else.
-_LONG = b"0" * 19
-_ZEROS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else 0 for byte in range(256))
 _CONTAINERS = (dict, list)
 
 
@@ -31,12 +22,9 @@ def parse_body(raw: bytes) -> dict[str, Any]:
 
 
 def _parsed(raw: bytes) -> object:
-    body = _parsed_quickly(raw) if len(raw) >= _LARGE else None
-    if body is not None:
-        return body
     try:
         body = _DECODER.decode(raw.decode("utf-8"))
-        if _count_texts(body, _DEEPEST) is None:
+        if _depth_exceeds(body, _DEEPEST):
             raise invalid("", f"The body is nested deeper than {_DEEPEST} levels.")
         if b"\\u" in raw:  # an escape may name half a character, which no database can store
             json.dumps(body, ensure_ascii=False).encode("utf-8")
@@ -80,27 +68,11 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 
 
-def _parsed_quickly(raw: bytes) -> object:
-    """The same for most large bodies; None for those that the other way reads, or refuses."""
-    if b"\\" in raw or _LONG in raw.translate(_ZEROS):  # escapes may name half a character
-        return None
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return None
-    # Without escapes quotation marks only begin and end texts; a key that stands twice is one text less than was sent.
-    texts = _count_texts(body, _DEEPEST)
-    return body if texts is not None and 2 * texts == raw.count(b'"') else None
-
-
-def _count_texts(value: Any, most: int) -> int | None:
-    """How many keys and texts are in a value; None where it is nested deeper than so many levels."""
-    texts, level = int(type(value) is str), [value] if type(value) in _CONTAINERS else []
+def _depth_exceeds(value: Any, most: int) -> bool:
+    level = [value] if type(value) in _CONTAINERS else []
     for _ in range(most):
         if not level:
-            return texts
-        texts += sum(len(value) for value in level if type(value) is dict)
+            return False
         inside = [value.values() if type(value) is dict else value for value in level]
-        texts += list(map(type, chain.from_iterable(inside))).count(str)
         level = [item for items in inside for item in items if type(item) in _CONTAINERS]
-    return None if level else texts
+    return bool(level)

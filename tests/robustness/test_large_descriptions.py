@@ -7,6 +7,7 @@ import resource
 import pytest
 
 from admin.core.json_text import json_text
+from admin.core.problems import Invalid
 from admin.errors import BodyTooLarge, Busy
 from admin.services import description_bodies
 from tests.support.small_graphs import cluster_document
@@ -26,6 +27,12 @@ def test_one_of_many_vertices_has_the_memory_that_it_needs() -> None:
     assert len(raw) > description_bodies.LARGE_BYTES
     sent = description_bodies.read_sent(raw, None, 1_000_000)
     assert sent.compiled.inventory["types"]["core"]["vertices"] == 64_000
+
+
+def test_one_of_too_many_vertices_that_say_little_is_refused_for_their_number() -> None:
+    nodes = {f"n{number}": {"metadata": {"type": "core"}} for number in range(400_000)}
+    with pytest.raises(Invalid, match="400,000 vertices are more than 300,000"):
+        description_bodies.read_sent(json_text({"graph": {"nodes": nodes, "edges": []}}), None, 300_000)
 
 
 def test_one_that_takes_too_long_is_ended_and_others_wait_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
