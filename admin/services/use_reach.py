@@ -9,13 +9,19 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
-from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, PlacementObstacles, route_at
+from admin.core.executions.consequences import (
+    KIND_OF_ROUTE,
+    KINDS,
+    Consequence,
+    ConsequenceCode,
+    PlacementObstacles,
+    winner_at,
+)
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.removals import FLEET_NOUNS, NOUNS, rules_without
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
-from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT
 from admin.core.settings.kinds import Merge
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
@@ -116,8 +122,8 @@ def reached_scopes(
         if not _is_reached(context, use, scope, rows[kind], definition):
             continue
         if question.noun == "cluster":  # which the pool or the label leads to, whichever of the two wins
-            route = route_at(scope, rows, definition, context.settings.rules.platform)
-            if (route.pool if kind == CLUSTER_ASSIGNMENT.name else route.label) is None:
+            winner = winner_at(scope, rows, definition, context.settings.rules.platform)
+            if KIND_OF_ROUTE.get(winner.kind) != kind:
                 continue
         # Nothing runs in an archived project, so that nothing is missed there.
         code = None if scope.project in archived else loss.at(scope, rows, definition)

@@ -93,6 +93,12 @@ def route_at(scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], plat
     return find_route(request=Target(), definition=target, scope=scope, rows=rows, platform=platform)
 
 
+def winner_at(scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], platform: PlatformValues) -> Rung:
+    """The rung that decides there, which takes less than the whole route."""
+    target = target_of(definition)
+    return find_winner(request=Target(), definition=target, scope=scope, rows=rows, platform=platform)
+
+
 def _is_outranked(kind: Kind, route: Route) -> bool:
     """Whether a route goes by something else than the effective value of a kind."""
     return route.kind is not _ROUTE_KINDS[kind.name][0] or route.winner.rung == DEFINITION
@@ -158,8 +164,7 @@ class PlacementObstacles:
             )
         except Refused as refusal:
             return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
-        target = target_of(definition)
-        winner = find_winner(request=Target(), definition=target, scope=scope, rows=rows, platform=platform)
+        winner = winner_at(scope, rows, definition, platform)
         key = winner.kind, winner.name, winner.rung, winner.scope
         if key not in self._by_winner:
             self._by_winner[key] = self._of_route(route_at(scope, rows, definition, platform))
