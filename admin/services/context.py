@@ -77,6 +77,8 @@ class Context:
     known_rights: KnownRights = field(default_factory=KnownRights)
     #: Of users, the number of changes that requests went by, and the groups that counted then by their proofs.
     noted_groups: dict[str, tuple[int | None, ProvenGroups]] = field(default_factory=dict)
+    #: Those whose executions stood in line for tokens when this process answered their agents last.
+    clusters_in_line: set[str] = field(default_factory=set)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS

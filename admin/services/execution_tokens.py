@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -18,14 +18,17 @@ from admin.core.executions.tokens import (
 from admin.core.token_pools.claims import RUNS_ALREADY, Claim
 from admin.core.token_pools.grants import Release
 from admin.services.context import Context
+from admin.store import token_waits
 from admin.store.execution_events import TOKENS_LOST
-from admin.store.executions import Execution
+from admin.store.executions import Execution, ExecutionId
 from admin.store.leases import LeasedExecution
 from admin.store.token_backends.base import TokenSession
 
 #: How long an execution keeps its place in line without being asked for: the sync of an agent that has room is answered
 #: again after two seconds at the latest. One that comes back later is as old as before, and stands where it stood.
 _WAIT_SECONDS = 10.0
+#: The number of no grant: who gives that back leaves the line, and loses nothing that was granted meanwhile.
+IN_LINE = 0
 
 
 def give_back_of_ended(context: Context, connection: Connection, ended: Iterable[Execution]) -> list[Release]:
@@ -33,14 +36,39 @@ def give_back_of_ended(context: Context, connection: Connection, ended: Iterable
 
     Returns what `TokenBackend.finish` is to do once the transaction is committed.
     """
-    needing = [execution for execution in ended if execution.token_pools is not None]
-    pools = {pool for execution in needing for pool in read_amounts(execution.token_pools)}
-    if not needing:
+    return _release(
+        context,
+        connection,
+        [
+            Release(
+                token=attempt_token(execution.uid, execution.attempt), pools=tuple(read_amounts(execution.token_pools))
+            )
+            for execution in ended
+            if execution.token_pools is not None
+        ],
+    )
+
+
+def leave_lines(context: Context, moved: Collection[ExecutionId]) -> None:
+    """Have executions that were sent to other clusters keep no place in line until they are asked for there."""
+    if not moved:
+        return
+    with context.database.writing() as connection:
+        releases = [
+            Release(token=waiting.token, pools=tuple(read_amounts(waiting.token_pools)), number=IN_LINE)
+            for waiting in token_waits.some(connection, moved)
+        ]
+        pending = _release(context, connection, releases)
+    context.tokens.finish(pending)
+
+
+def _release(context: Context, connection: Connection, releases: Sequence[Release]) -> list[Release]:
+    if not releases:
         return []
-    tokens = [attempt_token(execution.uid, execution.attempt) for execution in needing]
-    session = context.tokens.session(connection, pools, [], tokens)
-    for execution, token in zip(needing, tokens, strict=True):
-        session.release(Release(token=token, pools=tuple(read_amounts(execution.token_pools))))
+    pools = {pool for release in releases for pool in release.pools}
+    session = context.tokens.session(connection, pools, [], [release.token for release in releases])
+    for release in releases:
+        session.release(release)
     session.save()
     return list(session.pending)
 

@@ -62,10 +62,15 @@ def _offer_again(exchange: Exchange, connection: Connection, now: datetime) -> N
 
 def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening | None:
     """The room that a cluster has, and what it may have next; None where it gets nothing new."""
-    answer = exchange.answer
+    answer, cluster = exchange.answer, exchange.request.cluster
     room = exchange.request.want - len(answer.leases)
     if not answer.takes_work or room <= 0 or exchange.restoration.is_waiting:
-        return None
+        if cluster not in exchange.context.clusters_in_line:
+            return None
+        # What stood in line there keeps no place, since it is not asked for.
+        exchange.context.clusters_in_line.discard(cluster)
+        waiting = offers.waiting_for_tokens(connection, cluster, _MOST_CANDIDATES)
+        return Opening(exchange=exchange, room=0, candidates=waiting, is_open=False)
     offered = _permitted(exchange, connection, now, room, partial(offers.offered, connection))
     if not needs_admission(exchange, offered, connection):
         return Opening(exchange=exchange, room=room, candidates=offered[:room])
@@ -82,7 +87,7 @@ def _open(exchange: Exchange, connection: Connection, now: datetime) -> Opening 
         candidates=candidates,
         is_open=False,
         find_more=find_more if is_cut else None,
-        needs=offers.needs(connection, exchange.request.cluster, now) if is_cut else (),
+        needs=offers.needs(connection, cluster, now) if is_cut else (),
     )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import UNDECIDED
+from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.assessments import criteria_of
 from admin.core.placement.candidates import Workload, group_of
@@ -28,6 +29,7 @@ from admin.services.creator_rights import current_rights, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, first_to_draw, route_of, taken_of
 from admin.services.decision_views import looks_at_load, workload_of
 from admin.services.definitions import current_fleet
+from admin.services.execution_tokens import leave_lines
 from admin.services.new_decisions import store_again
 from admin.services.redecision_rounds import FleetRound, Redecided, Round
 from admin.services.rule_inputs import NO_INPUT, RuleInputs, load_rule_inputs
@@ -101,8 +103,14 @@ def _decide_batch(
         ]
         store_again(context, connection, changes, [round_.because(connection, outcome) for outcome in changed])
         round_.note(connection, changed)
+    leave_lines(context, [outcome.id for outcome in changed if _has_left(outcome)])
     count_redecided(changed)
     return waiting, changed
+
+
+def _has_left(outcome: Redecided) -> bool:
+    """Whether an execution waited for tokens at a cluster that it is no longer sent to."""
+    return outcome.previous_reason == WAITING_FOR_TOKENS and outcome.cluster != outcome.previous_cluster
 
 
 def _asks_for_load(execution: WaitingExecution, fleet_now: Fleet, rule_inputs: RuleInputs) -> bool:

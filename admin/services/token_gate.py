@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -22,7 +23,7 @@ from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import RETRY_SECONDS
 from admin.core.token_pools.lines import share_in
 from admin.services.exchanges import Exchange
-from admin.services.execution_tokens import claim_of, give_back, holder_of
+from admin.services.execution_tokens import IN_LINE, claim_of, give_back, holder_of
 from admin.store.execution_events import TOKENS_GRANTED, TOKENS_LOST
 from admin.store.leases import LeasedExecution
 from admin.store.offers import Needs
@@ -116,7 +117,7 @@ class TokenGate:
 
     def leave(self, lease: LeasedExecution) -> None:
         if lease.reason == WAITING_FOR_TOKENS and lease.id in self._claims:
-            self._session.release(_release(lease, self._claims[lease.id]))
+            self._session.release(replace(_release(lease, self._claims[lease.id]), number=IN_LINE))
 
     def extend(self, exchange: Exchange, leases: Sequence[LeasedExecution]) -> None:
         needing = [lease for lease in leases if self.is_needed(lease)]
@@ -144,6 +145,7 @@ class TokenGate:
 
     def _watch(self, exchange: Exchange, claim: Claim) -> None:
         """Wake the agent when tokens of the claim's pools come free."""
+        exchange.context.clusters_in_line.add(exchange.request.cluster)
         exchange.answer.watched = {
             **exchange.answer.watched,
             **{pool: number for pool, number in self._session.releases.items() if pool in claim.amounts},

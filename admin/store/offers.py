@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, Text, and_, bindparam, exists, func, or_, select, tuple_
 
 from admin.core.executions.admissions import NAMESPACE_NOT_READY
+from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.scopes import SCOPE_KEYS, STORED_LEVELS, Scope
 from admin.store.attributes import attributes
@@ -102,6 +103,13 @@ _SELECT_NOT_TOLD = (
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
 )
+#: Those of which some may stand in line.
+_SELECT_WAITING_FOR_TOKENS = (
+    _SELECT_OFFERS.where(*UNLEASED, _of_cluster, _columns.reason == WAITING_FOR_TOKENS)
+    .order_by(*_ORDER)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
 _SELECT_NEXT_START = (
     select(_columns.cluster, func.min(_columns.not_before))
     .where(*UNLEASED, _of_clusters, _columns.not_before > bindparam("now"))
@@ -119,6 +127,11 @@ def candidates(connection: Connection, cluster: str, now: datetime, room: int, l
     first = {"cluster": cluster, "now": now, "room": room, "most": limit}
     ids = connection.execute(_SELECT_FIRST_IDS, first).scalars().all()
     return read_leases(connection, _SELECT_CANDIDATES, cluster=cluster, now=now, ids=ids) if ids else []
+
+
+def waiting_for_tokens(connection: Connection, cluster: str, limit: int) -> list[LeasedExecution]:
+    """The first of a cluster's executions that wait for tokens."""
+    return read_leases(connection, _SELECT_WAITING_FOR_TOKENS, cluster=cluster, most=limit)
 
 
 def further_candidates(

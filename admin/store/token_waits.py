@@ -11,7 +11,8 @@ from sqlalchemy import Connection, func, select
 
 from admin.core.executions.tokens import WAITING_FOR_TOKENS, attempt_token, read_amounts
 from admin.store.execution_tables import executions
-from admin.store.executions import IS_QUEUED, Execution
+from admin.store.executions import IS_QUEUED, Execution, ExecutionId
+from admin.store.keys import KeyedQuery
 
 #: So many are looked at to tell a place in line.
 MOST = 10_000
@@ -61,6 +62,10 @@ _SELECT = (
     .order_by(_columns.tier, _columns.priority.desc(), _columns.id + 0)
     .limit(MOST)
 )
+_SELECT_SOME = KeyedQuery(
+    select(*(_columns[name] for name in WaitingForTokens._fields)).where(_columns.token_pools.is_not(None)),
+    (_columns.project, _columns.domain, _columns.name),
+)
 _COUNT = select(_columns.token_pools, func.count().label("number")).where(*_WAITS).group_by(_columns.token_pools)
 
 
@@ -69,6 +74,12 @@ def waiting(connection: Connection, pools: Iterable[str]) -> list[WaitingForToke
     wanted = set(pools)
     rows = map(WaitingForTokens._make, connection.execute(_SELECT))
     return [row for row in rows if wanted & read_amounts(row.token_pools).keys()]
+
+
+def some(connection: Connection, ids: Iterable[ExecutionId]) -> list[WaitingForTokens]:
+    """Those of some executions that need tokens."""
+    keys = [(id.project, id.domain, id.name) for id in ids]
+    return [WaitingForTokens._make(row) for row in _SELECT_SOME.execute(connection, keys)]
 
 
 def count(connection: Connection) -> Counter[str]:

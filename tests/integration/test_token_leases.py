@@ -15,6 +15,7 @@ from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.queueing_budgets import end_overdue
+from admin.services.redecisions import decide_waiting
 from admin.store.token_backends.redis import TAG
 from admin.store.token_backends.redis_client import RedisSettings, connect
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, phase, played_agent, shown, types
@@ -29,9 +30,11 @@ from tests.support.placing import (
     new_project,
     ok,
     put_attribute,
+    put_label,
     refused,
     register_plan,
     register_workflow,
+    switch,
 )
 from tests.support.statements import statements
 from tests.support.token_backends import open_redis
@@ -153,6 +156,52 @@ def test_a_full_cluster_leaves_the_line(play: Play, hive: str) -> None:
     add(there, "elsewhere", **need(hive))
     here.finish(["first"])
     assert there.start(1) == ["elsewhere"]
+
+
+@pytest.mark.parametrize("way", ["has no room", "cordoned", "sent elsewhere", "ended"])
+def test_what_is_not_asked_for_any_more_leaves_the_line_at_once(
+    play: Play, context: Context, project: str, way: str
+) -> None:
+    here, there, full = play("a"), play("b"), play("c")
+    pool = define(here.client, f"left-{project}", 1)
+    put_label(here.client, f"moves-{project}", [here.cluster])
+    add(there, "first", **need(pool))
+    assert there.start(1) == ["first"]
+    created(here.client, "waits", project=project, execution_cluster_label={"value": f"moves-{project}"}, **need(pool))
+    assert here.offered(1) == {}
+    assert here.cluster in context.clusters_in_line
+    add(there, "younger", **need(pool))
+    if way == "has no room":
+        here.sync(want=0)
+    elif way == "cordoned":
+        switch(here.client, here.cluster, "cordon")
+        here.sync(want=1)
+    elif way == "sent elsewhere":
+        put_label(here.client, f"moves-{project}", [full.cluster])
+        decide_waiting(context)
+        assert shown(here, "waits")["cluster"] == full.cluster
+    else:
+        ok(here.client.delete(f"{API}/executions/{project}/{DOMAIN}/waits", json={"cause": "enough"}))
+    there.finish(["first"])
+    assert there.start(1) == ["younger"]
+    there.finish(["younger"])
+
+
+def test_a_sync_looks_for_a_line_to_leave_only_where_it_stood_in_one(
+    agent: PlayedAgent, context: Context, hive: str
+) -> None:
+    with statements(context) as before:
+        agent.sync(want=0)
+    add(agent, "first", "second", **need(hive))
+    assert agent.offered(1) == {"first": 1}
+    assert agent.offered(2) == {"first": 1}
+    agent.sync(want=0)
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/first", json={"cause": "enough"}))
+    with statements(context) as after:
+        agent.sync(want=0)
+    assert not any(
+        "execution_quota" in statement.lower() or "is_bounded" in statement for statement in [*before, *after]
+    )
 
 
 def test_the_line_goes_over_all_clusters_by_age(play: Play, hive: str) -> None:
