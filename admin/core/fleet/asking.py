@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from admin.core.fields.leaves import Choice, Duration, Number, Text
+from admin.core.problems import Path, Problem
 from admin.core.quantities import DURATION, parse_duration
 
 #: The strategy that asks clusters for bids.
 ASK = "ask"
 SOONEST, CHEAPEST, MIX = "soonest", "cheapest", "mix"
-_NEVER = "never"
+_NEVER, _BETTER_BY = "never", "better-by"
 #: A deadline is at most this long: executions wait without a cluster meanwhile.
 _LONGEST_DEADLINE_SECONDS = 600
 
@@ -28,6 +30,17 @@ class Asking(NamedTuple):
 
 NOTHING_SAID = Asking()
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Rebalance(Text):
+    """A policy as text; a mapping, as files may have it, means the same."""
+
+    def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
+        if isinstance(value, Mapping) and list(value) == [_BETTER_BY]:
+            value = f"{_BETTER_BY} {value[_BETTER_BY]}"
+        return super().parse(value, path, problems)
+
+
 #: The fields of a pool's definition that only the strategy `ask` reads.
 FIELDS = {
     "ask_deadline": Duration(description="With `ask`: how long clusters have for a bid; as configured."),
@@ -36,8 +49,8 @@ FIELDS = {
     ),
     "seconds_weight": Number(minimum=0, maximum=1e12, description="In a `mix`: what a second of waiting counts; 1."),
     "cost_weight": Number(minimum=0, maximum=1e12, description="In a `mix`: what a unit of cost counts; 1."),
-    "rebalance": Text(
-        pattern=rf"{_NEVER}|better-by:? {DURATION}",
+    "rebalance": _Rebalance(
+        pattern=rf"{_NEVER}|{_BETTER_BY}:? {DURATION}",
         rule="`never`, or `better-by` and a duration, such as `better-by 5m`",
         max_length=64,
         description="With `ask`: whether what no agent has leased is asked about again, and moves; never by default.",

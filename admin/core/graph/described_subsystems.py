@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from admin.core.graph.described_edges import Edge, EdgeReader, dangling
@@ -30,16 +30,17 @@ class SubsystemReader:
         vertices: dict[str, DescribedVertex],
         edges: list[Edge],
         parents: Mapping[str, str],
+        paths: Collection[str],
         links: Links,
     ) -> None:
-        """Take the vertices of subsystems out of the main graph that brought them along, and link them."""
-        holders = set(parents.values())
-        moved = {
-            id_: edge.subsystem
-            for edge in edges
-            for id_ in (edge.source, edge.target)
-            if id_ not in parents and id_ not in holders
-        }
+        """Take the vertices of subsystems out of the main graph that brought them along, and link them.
+
+        Vertices with a path in the main graph belong to it, though no edge may say so of one that holds nothing.
+        """
+        if not edges:
+            return
+        of_main = {*parents, *parents.values(), *paths}
+        moved = {id_: edge.subsystem for edge in edges for id_ in (edge.source, edge.target) if id_ not in of_main}
         features = {
             id_: self._vertices.feature(vertices.pop(id_).metadata, ("graph", "nodes", id_), subsystem)
             for id_, subsystem in moved.items()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.requirements import CONTAINMENT, IDENTITY, Feature, Value
 from admin.core.graph.shapes import Shapes
-from admin.core.graph.units import BYTE_UNITS, CORE, COUNTED, MEASURED, NODE, THOUSANDTH, TYPE, amount_of
+from admin.core.graph.units import BYTE_UNITS, CORE, COUNTED, MEASURED, NODE, THOUSANDTH, TYPE, amount_of, byte_suffix
 from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
@@ -124,6 +124,8 @@ class VertexReader:
             metadata = {}
         get: Callable[..., Any] = metadata.get
         type_, size, unit = get("type"), get("size", 1), get("unit", "")
+        if type(size) is float and size.is_integer():  # as some programs write whole numbers
+            size = int(size)
         try:
             amount = self._amounts[type_, size, unit] if type(size) is int else None
         except (KeyError, TypeError):
@@ -164,7 +166,7 @@ class VertexReader:
             self._problems.add((*where, "size"), f"{quoted(size)} {reason}: give how many units there are.")
         if not isinstance(unit, str):
             self._problems.add((*where, "unit"), f"{quoted(unit)} is not text: give the unit's name, or leave it out.")
-        elif type_ in MEASURED and subsystem == CONTAINMENT and unit not in BYTE_UNITS:
+        elif type_ in MEASURED and subsystem == CONTAINMENT and byte_suffix(unit) is None:
             reason = f"unknown unit '{shorten(unit)}' of {type_}" if unit else "is missing"
             self._problems.add((*where, "unit"), f"{reason}: give one of {', '.join(BYTE_UNITS)}.")
         elif unit and type_ in COUNTED and (type_, unit) != (CORE, THOUSANDTH) and subsystem == CONTAINMENT:
@@ -186,7 +188,8 @@ class VertexReader:
             nested = value.items() if isinstance(value, Mapping) else ()
             for key, item in ((f"{name}.{inner}", inner_value) for inner, inner_value in nested):
                 if _is_value(item):
-                    fields[key] = item
+                    # Flux's scheduler writes a property that has no value as an empty text.
+                    fields[key] = True if name == "properties" and item == "" else item
             if _is_value(value):
                 fields[str(name)] = value
         if len(fields) > _MOST_FIELDS:

@@ -57,7 +57,7 @@ def _read(
     problems.stop_if_any()
     links: Links = {}
     subsystem_reader = SubsystemReader(problems, vertex_reader, edge_reader)
-    subsystem_reader.link_inline(vertices, inline, parents, links)
+    subsystem_reader.link_inline(vertices, inline, parents, paths, links)
     for name, subsystem in subsystems.items():
         subsystem_reader.link(name, subsystem, vertices, links)
     problems.stop_if_any()

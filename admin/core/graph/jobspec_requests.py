@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from admin.core.graph.job_requests import GRAPH_TYPES, request_of
 from admin.core.graph.requests import Need, ResourceRequest, Slot, Unit, vertex_need
-from admin.core.graph.requirements import read_requirements
-from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of
+from admin.core.graph.requirements import Requirement, read_requirements
+from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of, byte_suffix
 from admin.core.jobs.jobspecs import flux, next_generation, read_jobspec
 from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
@@ -32,7 +33,11 @@ def request_in(jobspec: Mapping[str, Any], path: Path = ("jobspec",)) -> Resourc
     if flux.matches(jobspec):
         problems: list[Problem] = []
         where = (*path, "resources")
-        needs = [_read_need(entry, (*where, str(index)), problems) for index, entry in enumerate(jobspec["resources"])]
+        constraints = (*path, "attributes", "system", "constraints")
+        entries = flux.required_properties(jobspec, constraints, problems)
+        required = read_requirements(entries, constraints, problems)
+        read = [_read_need(entry, (*where, str(index)), problems) for index, entry in enumerate(jobspec["resources"])]
+        needs = [need and _on_nodes(need, required) for need in read]
     elif next_generation.matches(jobspec):
         problems = []
         groups = read_mapping(jobspec.get("resources", {}), (*path, "resources"), problems)
@@ -47,6 +52,17 @@ def request_in(jobspec: Mapping[str, Any], path: Path = ("jobspec",)) -> Resourc
         return request_of(read_jobspec(jobspec, path), path)
     raise_problems(problems)
     return ResourceRequest(tuple(need for need in needs if need is not None))
+
+
+def _on_nodes(need: Need, requires: tuple[Requirement, ...]) -> Need:
+    """A need that has more requirements on its nodes, or on those of its slots."""
+    resource, count = need
+    if isinstance(resource, Slot) or resource.type == NODE:
+        return Need(replace(resource, requires=(*resource.requires, *requires)), count)
+    if isinstance(resource, Unit):
+        return need
+    contents = tuple(_on_nodes(inner, requires) for inner in resource.contents)
+    return Need(replace(resource, contents=contents), count)
 
 
 def layered_request(jobspec: Mapping[str, Any], path: Path) -> ResourceRequest | None:
@@ -138,7 +154,7 @@ def _read_unit(fields: Mapping[str, Any], type_: str, path: Path, problems: list
         add_problem(problems, path, "is missing: say what is counted, such as GB.")
     elif unit and (type_ in ("core", "gpu", NODE, _SLOT) or fields.get("with")):
         add_problem(problems, path, f"a {type_} has no unit: remove it.")
-    elif unit and unit not in BYTE_UNITS:
+    elif unit and byte_suffix(unit) is None:
         problems.append(unknown_problem(dotted(path), "unit", unit, BYTE_UNITS))
     else:
         return unit

@@ -32,6 +32,8 @@ BYTE_UNITS = {"B": ""} | {
     for prefix in "KMGTPE"
     for ending, binary in (("B", ""), ("iB", "i"))
 }
+#: The same as quantities and the rules of units have them.
+_SAME_UNITS = {suffix: suffix for suffix in BYTE_UNITS.values() if suffix} | {"kB": "k"}
 #: Cores are counted in thousandths, since jobs may ask for less than one.
 _THOUSANDTHS = {CORE: 1000}
 #: The unit of a number of thousandths of cores, as quantities have it.
@@ -58,11 +60,17 @@ def unit_amount(type_: str) -> int:
     return _THOUSANDTHS.get(type_, 1)
 
 
+def byte_suffix(unit: str) -> str | None:
+    """The suffix of quantities that a unit of bytes stands for; None where it is no such unit."""
+    return BYTE_UNITS.get(unit, _SAME_UNITS.get(unit))
+
+
 def amount_of(type_: str, number: int, unit: str) -> int:
     """The amount that a number of units of a type is; any other unit only names what is counted."""
     if type_ == CORE and unit == THOUSANDTH:
         return min(number, LARGEST)
-    factor = parse_quantity(f"1{BYTE_UNITS[unit]}") if unit in BYTE_UNITS else unit_amount(type_)
+    suffix = byte_suffix(unit)
+    factor = unit_amount(type_) if suffix is None else parse_quantity(f"1{suffix}")
     return min(int(number * factor), LARGEST)
 
 

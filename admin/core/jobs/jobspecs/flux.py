@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from admin.core.jobs.jobspecs.counts import read_number
@@ -21,12 +21,12 @@ from admin.core.problems import Path, Problem, add_problem, closest, quoted, sho
 _REMEDIES = {
     "queue": "a queue is chosen by the execution queue attributes",
     "bank": "an agent's options say which account is charged",
-    "constraints": "say what a node must have with 'requires' in the simple form",
     "dependencies": "create the execution when what it waits for has finished",
 }
 #: Where Flux writes that a node or a core runs several tasks.
 _PER_RESOURCE = ("system", "shell", "options", "per-resource")
-_SYSTEM_FIELDS = ("duration", "environment", "cwd", "shell", "job")
+_SYSTEM_FIELDS = ("duration", "environment", "cwd", "shell", "job", "constraints")
+_CONSTRAINTS = ("system", "constraints")
 
 
 def matches(jobspec: Mapping[str, Any]) -> bool:
@@ -52,7 +52,52 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     attributes = _read_attributes(fields.get("attributes", {}), (*path, "attributes"), problems)
     tasks = _read_per_resource(fields.get("attributes", {}), slots, tasks, (*path, "attributes"), problems)
     duration = attributes.pop("duration", None)
-    return {"command": command, **attributes, "resources": slots.resources(tasks, duration)}
+    where = (*path, "attributes", *_CONSTRAINTS)
+    requires = required_properties(jobspec, where, problems)
+    if requires and len(resources) == 1 and _has_lone_socket(resources[0]):
+        add_problem(problems, where, "is not supported for sockets by themselves: put them into a node.")
+    return {
+        "command": command,
+        **attributes,
+        "resources": slots.resources(tasks, duration),
+        "requires": requires,
+    }
+
+
+def required_properties(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
+    """The requirements on nodes that the constraints of a jobspec are."""
+    constraints = _in_attributes(jobspec.get("attributes"), _CONSTRAINTS)
+    names = [] if constraints is None else list(_properties(constraints, path, problems))
+    return [{"name": "cluster", "field": f"properties.{name}", "match": True} for name in dict.fromkeys(names)]
+
+
+def _properties(constraints: Any, path: Path, problems: list[Problem]) -> Iterator[str]:
+    """The properties that nodes must all have; any other constraint becomes a problem."""
+    for operator, values in read_mapping(constraints, path, problems).items():
+        where = (*path, shorten(operator))
+        if operator not in ("properties", "and"):
+            add_problem(problems, where, "is not supported: remove it; nodes are chosen by properties that all have.")
+        elif not isinstance(values, list):
+            add_problem(problems, where, f"{quoted(values)} is not a list.")
+        else:
+            for index, value in enumerate(values):
+                if operator == "and":
+                    yield from _properties(value, (*where, str(index)), problems)
+                elif not isinstance(value, str) or not value or value.startswith("^"):
+                    reason = f"{quoted(value)} is not a property: name one that nodes must have."
+                    add_problem(problems, (*where, str(index)), reason)
+                else:
+                    yield value
+
+
+def _has_lone_socket(resource: Any) -> bool:
+    """Whether slots are in sockets of whatever node: what nodes have is said of the node or slot around them."""
+    while isinstance(resource, Mapping) and resource.get("type") not in ("node", "slot"):
+        inner = resource.get("with")
+        if resource.get("type") == "socket":
+            return True
+        resource = inner[0] if isinstance(inner, list) and inner else None
+    return False
 
 
 def _read_task_count(task: Mapping[str, Any], slots: int, path: Path, problems: list[Problem]) -> int:
@@ -108,6 +153,10 @@ def _read_per_resource(attributes: Any, slots: FluxSlots, tasks: int, path: Path
 
 
 def _per_resource(attributes: Any) -> Any:
-    for key in _PER_RESOURCE:
+    return _in_attributes(attributes, _PER_RESOURCE)
+
+
+def _in_attributes(attributes: Any, keys: Path) -> Any:
+    for key in keys:
         attributes = attributes.get(key) if isinstance(attributes, Mapping) else None
     return attributes

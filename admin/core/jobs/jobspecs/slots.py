@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from admin.core.graph.requirements import read_requirement
-from admin.core.graph.units import BYTE_UNITS, TYPE, meant_type
+from admin.core.graph.units import BYTE_UNITS, TYPE, byte_suffix, meant_type
 from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
@@ -39,6 +39,13 @@ class _Amount(NamedTuple):
     number: int
     suffix: str  #: of the quantity
     path: Path
+
+    def with_more(self, other: _Amount) -> _Amount:
+        """Both together, where a slot holds the same resource in several places."""
+        if other.suffix == self.suffix:
+            return self._replace(number=self.number + other.number)
+        both = sum(amount.number * parse_quantity(f"1{amount.suffix}") for amount in (self, other))
+        return self._replace(number=int(both), suffix="")
 
 
 @dataclass
@@ -136,9 +143,9 @@ class Slots(ABC):
             add_problem(self.problems, (*path, "with"), f"a {type_} holds no other resource: remove it.")
         resource = _AMOUNTS[type_]
         number = read_count(fields.get("count", 1), (*path, "count"), self.problems)
-        if resource in self.amounts:
-            add_problem(self.problems, path, f"'{type_}' is listed twice: add up the counts.")
-        self.amounts[resource] = _Amount(number * times, self._read_suffix(fields, resource, (*path, "unit")), path)
+        amount = _Amount(number * times, self._read_suffix(fields, resource, (*path, "unit")), path)
+        known = self.amounts.get(resource)
+        self.amounts[resource] = amount if known is None else known.with_more(amount)
 
     def _read_other(self, fields: Mapping[str, Any], path: Path) -> int:
         """Read an amount of a type that engines do not know; returns its replicas."""
@@ -148,14 +155,14 @@ class Slots(ABC):
     def _read_suffix(self, fields: Mapping[str, Any], resource: str, path: Path) -> str:
         unit = fields.get("unit")
         if resource not in _MEASURED:
-            if unit is not None:
+            if unit:  # Flux writes an empty one
                 add_problem(self.problems, path, f"a {fields['type']} has no unit: remove it.")
         elif not isinstance(unit, str):
             add_problem(self.problems, path, "is missing: say what is counted, such as GB.")
-        elif unit not in BYTE_UNITS:
+        elif (suffix := byte_suffix(unit)) is None:
             self.problems.append(unknown_problem(dotted(path), "unit", unit, BYTE_UNITS))
         else:
-            return BYTE_UNITS[unit]
+            return suffix
         return ""
 
     def _wrong_type(self, fields: Mapping[str, Any], path: Path, types: tuple[str, ...]) -> None:
@@ -228,46 +235,44 @@ class GroupSlots(Slots):
     requires: list[dict[str, Any]] = field(default_factory=list)
 
     def read(self, resource: Any, path: Path) -> None:
-        fields, around = self._read_fields(resource, path), 1
-        while is_other(fields.get("type")) and (fields.get("with") or fields["type"] in _OUTER_LEVELS):
-            around *= self._read_number(fields, path)
+        fields = self._read_fields(resource, path)
+        while self._is_around(fields):
+            self.count *= self._read_number(fields, path)
+            if fields["type"] == "node":
+                self.nodes = self.count
             inner = self._read_with(fields, path)
             if len(inner) != 1:
-                reason = f"a {fields['type']} holds exactly one resource here: give the nodes or slots in it."
+                reason = "a slot stands beside other resources: put them into the slot."
+                if self.nodes is None:
+                    reason = f"a {fields['type']} holds exactly one resource here: give the nodes or slots in it."
                 add_problem(self.problems, (*path, "with"), reason)
                 return
             path = (*path, "with", "0")
             fields = self._read_fields(inner[0], path)
         type_ = fields.get("type")
         if isinstance(type_, str) and type_ in _AMOUNTS:
-            self.count = around * self._read_replicas(fields, path)
+            self.count *= self._read_replicas(fields, path)
             self._read_amount(fields, path)
-            return
-        if is_other(type_):
-            self.count = around * self._read_other(fields, path)
-            return
-        if type_ not in ("node", "slot"):
+        elif is_other(type_) and not fields.get("with"):
+            self.count *= self._read_other(fields, path)
+        elif type_ == "node" and self.nodes is not None:
+            add_problem(self.problems, (*path, "type"), "a node cannot stand inside a node: remove one of them.")
+        elif type_ in ("node", "slot") or is_other(type_):
+            self.count *= self._read_number(fields, path)
+            if type_ == "node":
+                self.nodes = self.count
+            self._read_amounts(self._read_with(fields, path), path)
+        else:
             self._wrong_type(fields, path, (*_OUTER_LEVELS, *_TYPES))
-            return
-        self.count = around * self._read_number(fields, path)
-        inner = self._read_with(fields, path)
-        if type_ == "node":
-            self.nodes = self.count
-            has_slot = any(map(_is_slot, inner))
-            if has_slot and len(inner) > 1:
-                reason = "a slot stands beside other resources: put them into the slot."
-                add_problem(self.problems, (*path, "with"), reason)
-                return
-            if has_slot:
-                path = (*path, "with", "0")
-                fields = self._read_fields(inner[0], path)
-                if fields.get("type") in _AMOUNTS:
-                    self.count *= self._read_replicas(fields, path)
-                    self._read_amount(fields, path)
-                    return
-                self.count *= self._read_number(fields, path)
-                inner = self._read_with(fields, path)
-        self._read_amounts(inner, path)
+
+    def _is_around(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a resource is a level around the nodes or slots that are asked for."""
+        type_, inner = fields.get("type"), fields.get("with")
+        if type_ == "node" and self.nodes is not None:
+            return False
+        if type_ != "node" and not is_other(type_):
+            return False
+        return (type_ in _OUTER_LEVELS and not inner) or _holds_slots(inner, may_be_nodes=type_ != "node")
 
     def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
         resource = without_unsupported(
@@ -302,9 +307,19 @@ def is_other(type_: object) -> bool:
     return is_type and type_ not in _TYPES and meant_type(str(type_)) is None
 
 
-def _is_slot(resource: Any) -> bool:
-    """Whether a resource inside a node is a slot; replicas of an amount are slots of that amount."""
-    if not isinstance(resource, Mapping):
-        return False
-    type_ = resource.get("type")
-    return type_ == "slot" or (type_ in _AMOUNTS and "replicas" in resource)
+def _holds_slots(inner: Any, *, may_be_nodes: bool) -> bool:
+    """Whether there are slots, or nodes, among resources and in the levels among them.
+
+    Replicas of an amount are slots of that amount.
+    """
+    waiting = list(inner) if isinstance(inner, list) else []
+    while waiting:
+        resource = waiting.pop()
+        type_ = resource.get("type") if isinstance(resource, Mapping) else None
+        if type_ == "slot" or (may_be_nodes and type_ == "node"):
+            return True
+        if isinstance(type_, str) and type_ in _AMOUNTS and "replicas" in resource:
+            return True
+        if is_other(type_) and isinstance(resource.get("with"), list):
+            waiting += resource["with"]
+    return False

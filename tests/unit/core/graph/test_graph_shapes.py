@@ -118,7 +118,10 @@ def test_a_root_of_any_name_with_edges_of_either_direction(directed: bool | None
 
 @pytest.mark.parametrize(
     ("unit", "largest"),
-    [("B", "192"), ("KB", "192k"), ("MiB", "192Mi"), ("GB", "192G"), ("GiB", "192Gi"), ("TB", "192T")],
+    [
+        *(("B", "192"), ("KB", "192k"), ("kB", "192k"), ("k", "192k"), ("MiB", "192Mi"), ("Mi", "192Mi")),
+        *(("GB", "192G"), ("G", "192G"), ("GiB", "192Gi"), ("TB", "192T")),
+    ],
 )
 def test_units_of_memory(unit: str, largest: str) -> None:
     graph = mapped({"n": {"type": "node"}, "m": {"type": "memory", "size": 192, "unit": unit}}, ("n", "contains", "m"))
@@ -152,3 +155,21 @@ def test_several_subsystems_in_one_list() -> None:
     powered = {"name": "power", "field": "watts", "min": 1000}
     assert (nodes(), nodes(fast), nodes(powered), nodes(fast, powered)) == (2, 2, 1, 1)
     assert nodes({"name": "power", "field": "watts", "min": 2000}) == 0
+
+
+def test_a_lone_node_with_a_subsystem_beside_it() -> None:
+    """No edge says which of them belongs to the main graph; their paths do."""
+    nodes = [
+        {"id": "0", "metadata": {"type": "node", "paths": {"containment": "/node0"}}},
+        {"id": "1", "metadata": {"type": "nvme", "speed": 7, "paths": {"storage": "/nvme0"}}},
+    ]
+    edges = [{"source": "0", "target": "1", "metadata": {"subsystem": "storage", "relationship": "has"}}]
+    graph = read_description({"graph": {"nodes": nodes, "edges": edges}})
+    assert (graph.root.type, graph.root.below) == ("node", {})
+    fast = {"name": "storage", "field": "speed", "match": 7}
+    assert Matcher(request_of({"requires": [fast], "resources": {"nodes": 1}})).fits(graph)
+
+
+def test_a_whole_number_may_be_written_as_a_float() -> None:
+    graph = mapped({"n": {"type": "node"}, "c": {"type": "core", "size": 12.0}}, ("n", "contains", "c"))
+    assert graph.root.below == {"core": 12_000}

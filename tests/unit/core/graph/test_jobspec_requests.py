@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,7 @@ def uneven() -> Any:
         (slots_in_nodes(3, 2), False),
         (group(type="node", count=3, **{"with": [{"type": "slot", "count": 2, "with": [cores(4)]}]}), False),
         (group(type="node", count=3, **{"with": [cores(4) | {"replicas": 2}]}), False),
+        (group(type="node", count=3, **{"with": [{"type": "socket", "with": [cores(4) | {"replicas": 2}]}]}), False),
         # Four tasks in three slots of 4 cores share them; each by itself would need 3.
         (slots_in_nodes(3, 1, {"total": 4}), True),
         # Four tasks in six slots leave two of them empty, which are asked for all the same.
@@ -243,3 +245,40 @@ def test_a_slot_that_holds_one_node_is_that_node_with_a_slot(inside: list[dict[s
     several = group(type="slot", count=3, **{"with": [{"type": "node", "count": 2, "with": inside}]})
     with pytest.raises(Invalid, match="a node cannot stand here"):
         read_jobspec(several, ("jobspec",))
+
+
+@pytest.mark.parametrize("around", [[], [("rack", 1)], [("rack", 1), ("node", 2)], [("node", 2), ("socket", 1)]])
+def test_constraints_of_flux_hold_for_every_node(around: list[tuple[str, int]]) -> None:
+    """Two of three nodes are big."""
+    document = json.loads((FILES.parent / "graphs" / "cluster-nodes.json").read_text())
+    for node in ("2", "16"):
+        document["graph"]["nodes"][node]["metadata"]["properties"] = {"big": ""}
+    graph = read_description(document)
+    for slots, is_fitting in ((12, True), (13, False)):
+        count = slots if ("node", 2) in around else 2 * slots
+        resource: dict[str, Any] = {"type": "slot", "count": count, "label": "task", "with": [cores(1)]}
+        for type_, number in reversed(around):
+            resource = {"type": type_, "count": number, "with": [resource]}
+        jobspec = flux(resource) | {"attributes": {"system": {"constraints": {"properties": ["big"]}}}}
+        assert Matcher(asked_of(jobspec)).fits(graph) == is_fitting
+
+
+def test_one_type_with_several_requirements() -> None:
+    """Four gpus, of two models: each of which is enough for two, and none for three."""
+    vertices: dict[str, Any] = {"node": {"metadata": {"type": "node"}}}
+    for model in ("a100", "h100"):
+        vertices[model] = {"metadata": {"type": "gpu", "size": 2, "model": model}}
+    edges = [{"source": "node", "target": model, "relation": "contains"} for model in ("a100", "h100")]
+    graph = read_description({"graph": {"nodes": vertices, "edges": edges}})
+
+    def fits(**counts: int) -> bool:
+        gpus = [
+            {"type": "gpu", "count": count, "requires": [{"name": "cluster", "field": "model", "match": model}]}
+            for model, count in counts.items()
+        ]
+        jobspec = group(type="node", **{"with": gpus})
+        assert read_jobspec(jobspec, ("jobspec",))["resources"]["requests"]["gpu"] == str(sum(counts.values()))
+        return Matcher(asked_of(jobspec)).fits(graph)
+
+    assert fits(a100=2, h100=2)
+    assert not fits(a100=3, h100=1)

@@ -40,6 +40,7 @@ def file(name: str) -> Any:
 
 RANGE = {"name": "spack", "field": "version", "min": "0.5.1", "max": "0.5.5"}
 NODE = {"type": "node", "count": 1}
+FOUR_CORES = {"tasks": 1, "requests": {"cpu": "4"}}
 TWO_NODES = {"nodes": 2, "tasks": 2, "requests": {"cpu": "2"}}
 
 
@@ -165,6 +166,19 @@ def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
     assert read(flux(slot(), system={"duration": duration}))["resources"].get("duration") == text
 
 
+def constrained(constraints: Any, resource: Any = None) -> dict[str, Any]:
+    return flux(resource or slot(), system={"constraints": constraints})
+
+
+def test_constraints_on_properties_are_requirements_on_nodes() -> None:
+    both = {"and": [{"properties": ["big"]}, {"properties": ["fast", "big"]}]}
+    assert read(constrained(both))["requires"] == [
+        {"name": "cluster", "field": "properties.big", "match": True},
+        {"name": "cluster", "field": "properties.fast", "match": True},
+    ]
+    assert "requires" not in read(constrained({}))
+
+
 @pytest.mark.parametrize(
     ("document", "field", "reason"),
     [
@@ -216,7 +230,6 @@ def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
             "so many tasks per node are not known",
         ),
         (flux(slot(label=None)), "resources.0.label", "is left empty"),
-        (flux(slot(core(), core())), "resources.0.with.1", "'core' is listed twice"),
         (flux(slot({"type": "core", "with": [core()]})), "resources.0.with.0.with", "holds no other resource"),
         (flux(slot({"type": "core", "unit": "x"})), "resources.0.with.0.unit", "a core has no unit"),
         (flux(slot({"type": "memory", "count": 1})), "resources.0.with.0.unit", "is missing: say what is counted"),
@@ -236,7 +249,16 @@ def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
         (flux(slot(), attributes={"other": {}}), "attributes.other", "unknown field"),
         (flux(slot(), attributes=5), "attributes", "is not a mapping"),
         (flux(slot(), system={"queue": "batch"}), "attributes.system.queue", "execution queue attributes"),
-        (flux(slot(), system={"constraints": {}}), "attributes.system.constraints", "'requires'"),
+        (constrained({"hostlist": ["n1"]}), "attributes.system.constraints.hostlist", "is not supported"),
+        (constrained({"and": [{"not": []}]}), "attributes.system.constraints.and.0.not", "is not supported"),
+        (constrained({"properties": ["^big"]}), "attributes.system.constraints.properties.0", "must have"),
+        (constrained({"properties": "big"}), "attributes.system.constraints.properties", "is not a list"),
+        (constrained(["big"]), "attributes.system.constraints", "is not a mapping"),
+        (
+            constrained({"properties": ["big"]}, {"type": "socket", "with": [slot()]}),
+            "attributes.system.constraints",
+            "put them into a node",
+        ),
         (flux(slot(), system={"bank": "x"}), "attributes.system.bank", "is not supported: remove it"),
         (flux(slot(), system={"duration": -1}), "attributes.system.duration", "-1 is neither seconds nor"),
         (flux(slot(), system={"duration": 10**400}), "attributes.system.duration", "is neither seconds nor"),
@@ -296,6 +318,20 @@ def group(**resource: Any) -> dict[str, Any]:
         (
             {"type": "slot", "replicas": 1, "with": [{"type": "memory", "count": 512, "unit": "MiB"}]},
             {"tasks": 1, "requests": {"memory": "512Mi"}},
+        ),
+        (
+            {"type": "slot", "with": [{"type": "memory", "count": 2, "unit": unit} for unit in ("G", "GB", "MiB")]},
+            {"tasks": 1, "requests": {"memory": "4002097152"}},
+        ),
+        ({"type": "slot", "with": [core(), {"type": "socket", "with": [core()]}]}, FOUR_CORES),
+        ({"type": "socket", "with": [core(4) | {"unit": ""}, {"type": "nvme"}]}, FOUR_CORES),
+        (
+            {"type": "node", "count": 3, "with": [{"type": "socket", "count": 2, "with": [slot(core(1), count=4)]}]},
+            {"nodes": 3, "tasks": 24, "requests": {"cpu": "1"}},
+        ),
+        (
+            {"type": "node", "count": 3, "with": [{"type": "socket", "with": [core() | {"replicas": 4}]}]},
+            {"nodes": 3, "tasks": 12, "requests": {"cpu": "2"}},
         ),
     ],
 )
@@ -613,6 +649,16 @@ def test_a_jobspec_without_resources_asks_for_none() -> None:
         (group(type="node", **{"with": [{"type": "cpu"}]}), "resources.g.with.0.type", "Did you mean 'core'?"),
         (group(type="hosts"), "resources.g.type", "Did you mean 'node'?"),
         (group(type="node", **{"with": [slot(), core()]}), "resources.g.with", "put them into the slot"),
+        (
+            group(type="node", **{"with": [{"type": "socket", "with": [slot(), core()]}]}),
+            "resources.g.with.0.with",
+            "put them into the slot",
+        ),
+        (
+            group(type="node", **{"with": [{"type": "socket", "with": [NODE]}]}),
+            "resources.g.with.0.with.0.type",
+            "a node cannot stand here",
+        ),
         (group(type="node", requires={}), "resources.g.requires", "is not a list"),
         (group(type="node", requires=["x"]), "resources.g.requires.0", "is not a mapping"),
         (group(type="node", requires=[{"name": "io", "match": "shm"}]), "resources.g.requires.0.field", "is missing"),

@@ -321,6 +321,7 @@ def test_a_start_is_kept_if_it_is_a_little_late_at_most() -> None:
         ({"strategy": "ask", "choose_by": "mix", "cost_weight": 0, "seconds_weight": 0}, "seconds_weight", "both 0"),
         ({"strategy": "ask", "rebalance": "always"}, "rebalance", "better-by 5m"),
         ({"strategy": "ask", "rebalance": "better-by 0s"}, "rebalance", "zero"),
+        ({"strategy": "ask", "rebalance": {"better-by": 5}}, "rebalance", "better-by 5m"),
     ],
 )
 def test_a_pool_that_asks_wrongly_is_refused(fields: dict[str, Any], field: str, words: str) -> None:
@@ -340,6 +341,7 @@ def test_a_pool_says_how_it_asks() -> None:
     payload = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", **fields)).payload
     assert read_asking(payload) == Asking("mix", 1, 2, 0.5, 300)
     assert read_asking({**payload, "rebalance": "never"}).better_by_seconds is None
-    with_colon = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", rebalance="better-by: 5m")).payload
-    assert read_asking(with_colon).better_by_seconds == 300
+    for same in ("better-by: 5m", {"better-by": "5m"}):
+        written = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", rebalance=same)).payload
+        assert read_asking(written).better_by_seconds == 300
     assert pool_fleet("ask", {"a": {}}).pools["p"].asking == Asking()
