@@ -65,7 +65,7 @@ pytest: $(INSTALLED_DEV)
 
 test-robustness: $(INSTALLED_DEV) ## Run the slow tests: faults, races, generated and hostile input, whole stories
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
-	$(BIN)/pytest -n 4 --dist worksteal -m slow tests/robustness tests/acceptance tests/integration
+	$(BIN)/pytest -n 4 --dist worksteal -m slow tests/robustness tests/acceptance tests/integration tests/console
 
 test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run the tests that need one
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-server >/dev/null

@@ -87,6 +87,7 @@ def test_an_agent_that_starts_again_bids_once_it_knows_that_it_is_asked(tmp_path
         assert [bid["answer"] for bid in bids(site, "after")] == ["yes"]
 
 
+@pytest.mark.slow
 def test_what_waits_moves_to_the_machine_that_has_a_slot_first(tmp_path: Path) -> None:
     (tmp_path / "admin").mkdir()
     with (

@@ -470,6 +470,7 @@ def test_a_cluster_is_shown_with_its_state_agent_and_engine(shell: Shell, agent:
     assert state(shell, "never-seen")[1] == "expected,disabled,cordoned"
 
 
+@pytest.mark.slow
 def test_a_silent_cluster_is_unreachable_then_lost_then_ready_again(tmp_path: Path) -> None:
     times = {"leaseSeconds": 2, "waitSeconds": 0, "unreachableSeconds": 4, "lostSeconds": 3600}
     with running_admin(tmp_path, "--config", str(write_configuration(tmp_path, agents=times))) as admin:
@@ -505,6 +506,7 @@ def test_a_silent_cluster_is_unreachable_then_lost_then_ready_again(tmp_path: Pa
         assert types[lost - 1 : lost + 2] == ["READY", "LOST", "UNREACHABLE"]
 
 
+@pytest.mark.slow
 def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> None:
     agent = HttpAgent(url=shell.admin.url, cluster="quiet")
     agent.register()

@@ -82,6 +82,7 @@ def test_cluster_groups_and_use_grants_as_documents(shell: Shell) -> None:
     assert "bad.yaml:4:1" in shell.refused(2, "rainbowctl apply -f bad.yaml --force")
 
 
+@pytest.mark.slow
 def test_what_is_told_to_those_who_may_not_use_a_cluster_and_what_a_dry_run_tells(tmp_path: Path) -> None:
     (tmp_path / "closed.yaml").write_text("placement: {clusterUse: closed}\n")
     with running_admin(tmp_path, "--config", str(tmp_path / "closed.yaml")) as admin:

@@ -37,6 +37,7 @@ def filled(console: SmallConsole) -> SmallConsole:
     return console
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 def test_pages_of_the_fleet_and_of_users_are_accessible(visitor: Visitor) -> None:
     visitor.visit_pages(_PAGES)

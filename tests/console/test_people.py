@@ -202,6 +202,7 @@ def test_an_editor_changes_a_setting_and_rolls_it_back(browser: Browser, staffed
     assert row["attributes"]["matching_attributes"]["cluster_assignment"]["cluster_pool_name"] == "gpu"
 
 
+@pytest.mark.slow
 def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Browser, staffed: Staffed) -> None:
     console = staffed.console
     with visiting(browser, console.url) as visitor:

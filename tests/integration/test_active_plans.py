@@ -13,6 +13,8 @@ from admin.store import active_plans, scopes
 from admin.store.registration_tables import launch_plans
 from admin.store.schema import migrate
 
+SLOW_ON = ("postgresql",)
+
 PLANS, VERSIONS = 20, 100
 QUERIES: dict[str, tuple[str, Callable[[Connection], Any]]] = {
     "containing": (

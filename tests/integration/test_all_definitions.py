@@ -30,6 +30,8 @@ from tests.support.placing import (
     register_workflow,
 )
 
+SLOW_ON = ("postgresql",)
+
 OTHER = "kumquat"
 
 

@@ -50,6 +50,8 @@ from tests.support.placing import (
 from tests.support.small_fleets import group
 from tests.support.waiting import wait_until
 
+SLOW_ON = ("postgresql",)
+
 # From the question to the decision
 
 

@@ -28,6 +28,8 @@ from tests.support.agents import own_clock, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, ok, refused
 
+SLOW_ON = ("postgresql",)
+
 
 @pytest.fixture
 def ada(app: Flask) -> Person:

@@ -20,6 +20,8 @@ from tests.integration.test_users import made_user
 from tests.support.agents import Clock, PlayedAgent, phase, played_agent, set_clock, shown
 from tests.support.placing import created, get, ok, put_attribute, put_cluster, refused
 
+SLOW_ON = ("postgresql",)
+
 EXAMPLES = {"project": "flyteexamples", "domain": "development"}
 CRA = {"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}}
 DEFAULTS = {"templateData": {"projectQuotaCpu": "4", "projectQuotaMemory": "3000Mi"}}

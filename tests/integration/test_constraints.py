@@ -32,6 +32,8 @@ from tests.support.placing import (
 )
 from tests.support.small_fleets import group
 
+SLOW_ON = ("postgresql",)
+
 PRICE: list[dict[str, Any]] = [{"calculate": {"price": "cost_per_node_hour * job.nodes"}}, {"sort": "price"}]
 FREE = [{"filter": "nodes_free >= job.nodes"}, *PRICE]
 

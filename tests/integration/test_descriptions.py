@@ -33,6 +33,8 @@ from tests.support.placing import (
     refused,
 )
 
+SLOW_ON = ("postgresql",)
+
 PATH = f"{API}/clusters/east/description"
 
 

@@ -28,6 +28,8 @@ from tests.support.placing import (
     refused,
 )
 
+SLOW_ON = ("postgresql",)
+
 SECTIONS: dict[str, Any] = {
     "clusters": {"poolNameClusterMap": {"gpu": [{"id": "gpu-1"}], "base": [{"id": "base-1"}]}},
 }

@@ -33,6 +33,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 
 def creator(api: FlaskClient, name: str, project: str, claimed_by: str | None, **spec: Any) -> Any:
     """An execution that somebody creates, under the name that they give."""

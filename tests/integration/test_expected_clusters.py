@@ -34,6 +34,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 WARNING = "unseen_cluster"
 
 

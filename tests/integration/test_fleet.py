@@ -39,6 +39,8 @@ from tests.support.placing import (
 )
 from tests.support.small_fleets import group
 
+SLOW_ON = ("postgresql",)
+
 #: The sample of the pools proposal.
 SECTIONS: dict[str, Any] = {
     "clusters": {
@@ -414,6 +416,7 @@ def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: Flask
     refused(create(api, "after"), 400, "unknown_pool", "pool")
 
 
+@pytest.mark.slow
 def test_settings_that_name_a_deleted_pool_are_listed_up_to_a_number_and_counted(api: FlaskClient) -> None:
     put_pool(api, "gpu", ["c1"])
     put_pool(api, "spare", ["c1"])

@@ -19,6 +19,8 @@ from tests.support.agents import PlayedAgent, own_clock, played_agent
 from tests.support.placing import API, DOMAIN, created, get, refused
 from tests.support.waiting import wait_until
 
+SLOW_ON = ("postgresql",)
+
 LIMIT = 1024 * 1024
 HEAD, TAIL = LIMIT // 4, LIMIT * 3 // 4
 SECTIONS = {"agents": {"logLimitBytes": LIMIT, "outputLimitBytes": 1000}}

@@ -41,6 +41,8 @@ from tests.support.placing import (
 )
 from tests.support.small_fleets import group
 
+SLOW_ON = ("postgresql",)
+
 
 def place(api: FlaskClient, name: str | None = None, changes: Any = None, **fields: Any) -> Any:
     body = asked(name, **fields)

@@ -12,6 +12,7 @@ import pytest
 from tests.support.programs import BIN, clean_environment, run, start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [

@@ -7,6 +7,8 @@ from flask.testing import FlaskClient
 from tests.conftest import MakeApp
 from tests.support.placing import create, created
 
+SLOW_ON = ("postgresql",)
+
 API = "/api/v1"
 
 

@@ -46,6 +46,8 @@ from tests.support.placing import (
     switch,
 )
 
+SLOW_ON = ("postgresql",)
+
 
 def state(api: FlaskClient, name: str) -> tuple[str | None, str]:
     """Where an execution is, and why."""

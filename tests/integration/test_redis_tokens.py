@@ -291,6 +291,7 @@ def test_the_scripts_answer_as_the_core_does(
         check_same_answers(seed, DatabaseTokens(database), scripts, [database])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_sums_of_grants_answer_as_the_grants_themselves_do(
     kind: str, request: pytest.FixtureRequest, sqlite_databases: SqliteDatabases, tmp_path: Path

@@ -36,6 +36,8 @@ from tests.support.placing import (
 )
 from tests.support.statements import statements
 
+SLOW_ON = ("postgresql",)
+
 INPUTS = {
     "epochs": {"type": "integer"},
     "rate": {"type": "float", "default": 0.5},

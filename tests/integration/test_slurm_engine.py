@@ -556,6 +556,7 @@ def test_a_reused_id_is_not_taken_for_our_job(engine: SlurmEngine) -> None:
     assert engine.states([Handle("rb-000000000000-other-1", handle.native_id)]) == {}
 
 
+@pytest.mark.slow
 def test_a_controller_that_does_not_answer_or_has_forgotten_jobs(slurm_clusters: Clusters, tmp_path: Path) -> None:
     del slurm_clusters  # where Slurm is missing, this is skipped like the others
     scripts = ("exit 5", "sleep 1", "kill -9 $PPID; sleep 9", "echo ready; sleep 60", "echo ready; sleep 60")

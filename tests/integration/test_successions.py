@@ -23,6 +23,8 @@ from tests.support.agents import PlayedAgent, WatchedClock, add, attempts, names
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, explanation, get, ok, refused
 
+SLOW_ON = ("postgresql",)
+
 LEASE, UNREACHABLE, LOST = 60, 90, 300
 SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableSeconds": UNREACHABLE}}
 Play = Callable[..., PlayedAgent]

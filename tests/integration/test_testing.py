@@ -47,6 +47,7 @@ def test_an_app_answers_without_a_server(tmp_path: Path) -> None:
             assert (answer.status_code == 200) is is_new
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_runs_as_it_is(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs/client.md"
     _, example = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)

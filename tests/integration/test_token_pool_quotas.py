@@ -11,6 +11,8 @@ from tests.conftest import MakeApp
 from tests.integration.test_token_pools import allocate, claim, define
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute, refused
 
+SLOW_ON = ("postgresql",)
+
 SCOPES: dict[str, dict[str, str]] = {
     "domain": {"domain": DOMAIN},
     "project": {"project": PROJECT},
