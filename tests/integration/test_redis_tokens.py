@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from sqlalchemy import Connection
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Answer, Exhausted, Granted, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.limits import Terms
 from admin.core.token_pools.steadiness import JUMP_SECONDS
+from admin.store import token_pools
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend, TokensUnavailable
 from admin.store.token_backends.database import DatabaseTokens
@@ -79,6 +82,28 @@ def test_after_a_flush_nothing_is_granted_for_a_lease_while_holders_renew(
     assert time.monotonic() - flushed_at >= LEASE
     second = granted(backend, claim("b")).grants["hive"]
     assert second.number > first.grants["hive"].number
+
+
+def test_a_capacity_that_is_lowered_while_redis_is_asked_is_not_exceeded(
+    backend: TokenBackend, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = granted(backend, claim("a", 2))
+    lowered: list[bool] = []
+
+    def terms_that_are_old(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
+        found = terms(connection, claims)
+        if not lowered:
+            lowered.append(True)
+            define(database, {"hive": {"capacity": 1}})
+            backend.release(Release(token="a", pools=("hive",)))
+            granted(backend, claim("b"))
+        return found
+
+    terms = token_pools.terms
+    monkeypatch.setattr(token_pools, "terms", terms_that_are_old)
+    [full] = refused(backend, claim("c")).full
+    assert (full.limit.cap, full.used, [holder.token for holder in full.holders]) == (1, 1, ["b"])
+    assert isinstance(backend.renew(Renewal.of(first.grants)), NotHeld)
 
 
 def test_a_holder_that_is_too_late_or_one_too_many_is_not_taken_over(

@@ -121,12 +121,36 @@ class RedisTokens:
         return answer
 
     def _allocate(self, claim: Claim) -> Allocation:
+        return self.allocate_within(claim, self._terms(claim), lambda: self._terms(claim))
+
+    def _terms(self, claim: Claim) -> Mapping[str, Terms]:
         with self._database.reading() as connection:
             [terms] = token_pools.terms(connection, [claim])
-        return self.allocate_within(claim, terms)
+        return terms
 
-    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms], *, brief: bool = False) -> Allocation:
-        """Grant a claim within what bounds it, or say what is full; briefly where a transaction waits for it."""
+    def allocate_within(
+        self,
+        claim: Claim,
+        terms: Mapping[str, Terms],
+        read_terms: Callable[[], Mapping[str, Terms]],
+        *,
+        brief: bool = False,
+    ) -> Allocation:
+        """Grant a claim within what bounds it, or say what is full; briefly where a transaction waits for it.
+
+        That may have been lowered before Redis has granted, so it is read again, and such a grant is taken back.
+        """
+        while True:
+            answer = self._ask(claim, terms, brief)
+            if not isinstance(answer, Granted) or not answer.is_new:
+                return answer
+            before, terms = terms, read_terms()
+            if terms == before:
+                return answer
+            number = next(iter(answer.grants.values())).number
+            self.release(Release(token=claim.token, pools=tuple(claim.amounts), number=number), brief=brief)
+
+    def _ask(self, claim: Claim, terms: Mapping[str, Terms], brief: bool) -> Allocation:
         if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
             return UnknownPools(pools=unknown)
         too_small = _never_fits(claim, terms)
@@ -217,7 +241,11 @@ class RedisTokens:
         self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
     ) -> RedisSession:
         releases = token_grants.releases(connection) if claims else {}
-        return RedisSession(self, claims, token_pools.terms(connection, claims), releases, self._observer)
+
+        def read_terms(asked: Sequence[Claim]) -> list[Mapping[str, Terms]]:
+            return token_pools.terms(connection, asked)
+
+        return RedisSession(self, claims, read_terms, releases, self._observer)
 
     def lock(self, connection: Connection, pools: Iterable[str]) -> None:
         """Nothing: no pool is locked."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -20,7 +20,14 @@ class SessionBackend(Protocol):
 
     failure: TokensUnavailable | None  #: of the last call
 
-    def allocate_within(self, claim: Claim, terms: Mapping[str, Terms], *, brief: bool) -> Allocation: ...
+    def allocate_within(
+        self,
+        claim: Claim,
+        terms: Mapping[str, Terms],
+        read_terms: Callable[[], Mapping[str, Terms]],
+        *,
+        brief: bool,
+    ) -> Allocation: ...
     def renew(self, renewal: Renewal, *, brief: bool) -> Renewed | NotHeld: ...
     def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool) -> dict[str, Counter[str]]: ...
 
@@ -35,13 +42,15 @@ class RedisSession:
         self,
         backend: SessionBackend,
         claims: Sequence[Claim],
-        terms: Sequence[Mapping[str, Terms]],
+        read_terms: Callable[[Sequence[Claim]], list[Mapping[str, Terms]]],
         releases: Mapping[str, int],
         observer: Observer,
     ) -> None:
         self.releases = releases
         self._observer = observer
         self._backend = backend
+        self._read_terms = read_terms
+        terms = read_terms(claims)
         self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
         self.pending: list[Release] = []
         capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
@@ -57,7 +66,9 @@ class RedisSession:
 
     def allocate(self, claim: Claim) -> Allocation:
         self._check()
-        answer = self._backend.allocate_within(claim, self._terms[id(claim)], brief=True)
+        answer = self._backend.allocate_within(
+            claim, self._terms[id(claim)], lambda: self._read_terms([claim])[0], brief=True
+        )
         self._observer.answered(claim.amounts, answer)
         if isinstance(answer, Granted) and answer.is_new:
             for pool, grant in answer.grants.items():
