@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from ctl.cli.options import option, selector_option, text_option
+from ctl.cli.options import WholeNumber, option, selector_option, text_option
 from ctl.cli.output import Field, field_value
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
@@ -32,7 +32,7 @@ _ALIASES = {
     "project.identifier": "project",
     "workflow.version": "workflow_version",
 }
-_NUMBER = click.IntRange(min=1)
+_NUMBER = WholeNumber(min=1)
 
 
 def list_options(fields: Iterable[str], *, selector: str = "", limit: int | None = None) -> list[click.Parameter]:

@@ -37,6 +37,12 @@ class Argument(click.Argument):
         return self.make_metavar(ctx), self.explanation
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, and called so where it is none."""
+
+    name = "whole number"
+
+
 class GlobalOption(Option):
     """An option that every command takes and the session remembers."""
 

@@ -181,6 +181,8 @@ def allowed_values(schema: Schema) -> str:
         numbers: Mapping[str, int] = schema.get("x-rainbow-enum-numbers", {})
         members = [str(member) for member in schema["enum"] if member is not None]
         return listed((f"{name} ({numbers[name]})" if name in numbers else name for name in members), "or")
+    if shape_of(schema) == "map" and isinstance(schema["additionalProperties"], Mapping):
+        return allowed_values(schema["additionalProperties"])
     if shape_of(schema) not in {"integer", "number"}:
         return ""
     least, most = schema.get("minimum"), schema.get("maximum")
@@ -191,12 +193,21 @@ def allowed_values(schema: Schema) -> str:
     return f"{most} or less" if most is not None else ""
 
 
+#: What the entries of a map are called.
+_ENTRIES = {"integer": "whole numbers", "number": "numbers"}
+
+
+def _shape_of_entries(schema: Schema) -> str:
+    entries = schema.get("additionalProperties")
+    return shape_of(entries) if isinstance(entries, Mapping) else "text"
+
+
 def type_name(field: Field) -> str:
     """The type of a field as help and `get kind` show it."""
     names = {
         "list": "list of text",
         "objects": "list of objects",
-        "map": "map of text",
+        "map": f"map of {_ENTRIES.get(_shape_of_entries(field.schema), 'text')}",
         "keyed": f"list by {key_property(field.schema)}",
         "object": "object, one leaf",
     }

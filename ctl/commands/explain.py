@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import click
-
 from ctl.cli.groups import command
 from ctl.cli.options import (
     SCOPE_PARAMETERS,
     Argument,
     Option,
+    WholeNumber,
     assumed_files_option,
     at_option,
     kind_argument,
@@ -78,7 +77,7 @@ which revision set it: where somebody holds or wants tokens, or at the scope tha
         at_option("As of this revision."),
         Option(["--reach"], is_flag=True, help="Show which scopes below follow what is set at this one."),
         Option(["--all", "everything"], is_flag=True, help="With --reach: every scope, not only the first 1000."),
-        Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),
+        Option(["--decision"], metavar="N", type=WholeNumber(min=1), help="With execution: an earlier decision."),
         text_option(
             "whyNot", metavar="CLUSTER", help="With execution: say why it did not go to this cluster.", noun="cluster"
         ),

@@ -50,6 +50,7 @@ def test_a_token_pool_is_created_changed_shown_and_deleted(shell: Shell) -> None
 
 def test_bad_flags_change_nothing(shell: Shell) -> None:
     assert "-1" in shell.refused(2, "rainbowctl create token-pool hive --capacity -1")
+    assert "'2.5' is not a valid whole number." in shell.refused(2, "rainbowctl create token-pool hive --capacity 2.5")
     assert "capacity: is missing" in shell.refused(2, "rainbowctl create token-pool hive")
     assert "is not a token pool's name" in shell.refused(2, f"rainbowctl create token-pool {'x' * 300} --capacity 1")
     assert shell.rest("GET", "token_pools")["token_pools"] == []

@@ -10,7 +10,7 @@ from enum import StrEnum
 from admin.core.problems import Invalid, Path, Problem, Setting, closest, did_you_mean, dotted, raise_problems
 from admin.core.provenance import Provenance
 from admin.core.quantities import parse_quantity
-from admin.core.settings.builtin_kinds import CLUSTER_RESOURCE, TASK_RESOURCE
+from admin.core.settings.builtin_kinds import CLUSTER_RESOURCE, TASK_RESOURCE, TOKEN_POOL_QUOTA
 from admin.core.settings.kinds import Kind, Merge, NameList, Payload
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import EffectiveValue, Resolved, Row, effective_value
@@ -212,10 +212,9 @@ def unknown_scopes(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]
         name = getattr(row.scope, field)
         if name and name_list in names and name not in names[name_list]:
             near = closest(name, names[name_list])
-            message = (
-                f"No {name_list.value} called '{name}' is registered yet.{did_you_mean(near)} "
-                "It takes effect once one is."
-            )
+            # Who asks for tokens may name any workflow.
+            effect = "It bounds claims that name it" if kind is TOKEN_POOL_QUOTA else "It takes effect once one is"
+            message = f"No {name_list.value} called '{name}' is registered yet.{did_you_mean(near)} {effect}."
             yield warn(kind, row, _UNKNOWN_NAME[name_list], field, message, near)
 
 

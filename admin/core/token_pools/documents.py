@@ -41,6 +41,12 @@ NEEDS = replace(
     value=tokens_field("How many tokens; 0 for none.", minimum=0),
     description="How many tokens of which pools it holds while it runs.",
 )
+_LEASE = Number(
+    minimum=SHORTEST_LEASE_SECONDS,
+    maximum=LONGEST_LEASE_SECONDS,
+    nullable=False,
+    description="How long they are held without being renewed.",
+)
 _OF_BOTH: dict[str, Field] = {
     "token": Text(max_length=255, nullable=False, description="Names the claim; the same one asks again."),
     "pools": AMOUNTS,
@@ -49,12 +55,7 @@ _OF_BOTH: dict[str, Field] = {
     "workflow": _name(ENTITY_NAME, "The workflow that needs them."),
     "launch_plan": _name(ENTITY_NAME, "The launch plan that needs them."),
     "execution": _name(ENTITY_NAME, "The execution that needs them."),
-    "lease_seconds": Number(
-        minimum=SHORTEST_LEASE_SECONDS,
-        maximum=LONGEST_LEASE_SECONDS,
-        nullable=False,
-        description="How long they are held without being renewed.",
-    ),
+    "lease_seconds": _LEASE,
 }
 CLAIM = Section(
     is_inherited=False,
@@ -75,6 +76,7 @@ HOLDING = Section(
     is_inherited=False,
     fields={
         **_OF_BOTH,
+        "lease_seconds": replace(_LEASE, description="The lease as it was granted, which a renewal does not change."),
         "number": Integer(minimum=0, nullable=False, description="The number of the grant; an old one is refused."),
         "expires_at": Datetime(nullable=False, description="The end of the lease, as it was told last."),
         "force": Boolean(

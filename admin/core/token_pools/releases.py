@@ -25,7 +25,9 @@ def check_release(release: Release, user: str, grants: Sequence[Grant], waiters:
     is_known = user not in ("", ANONYMOUS)
     numbers = {grant.number for grant in grants}
     if release.number is None and not (is_known and all(grant.holder == user for grant in grants)):
-        raise invalid("number", "is missing: give the number of the grant, which only its holder may leave out.")
+        who = "" if is_known else ", and this request is no user's"
+        reason = f"is missing: give the number of the grant. Only the user who allocated may leave it out{who}."
+        raise invalid("number", reason)
     if release.number is None or numbers == {release.number}:
         raise_problems(
             [

@@ -14,7 +14,7 @@ from threading import Lock, Thread
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, domain_option, project_option, text_option
+from ctl.cli.options import Option, WholeNumber, domain_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.client import Client
@@ -67,7 +67,7 @@ class _Selection:
         project_option(),
         domain_option(),
         Option(["-f", "--follow", "is_followed"], is_flag=True, help="Follow the output until it is finished."),
-        Option(["--attempt"], metavar="N", type=click.IntRange(min=1), help="Attempt to show; the last one."),
+        Option(["--attempt"], metavar="N", type=WholeNumber(min=1), help="Attempt to show; the last one."),
         Option(
             ["--stream"],
             metavar="|".join([*STREAMS, _BOTH]),
@@ -76,7 +76,7 @@ class _Selection:
             show_default=True,
             help="Stream to show.",
         ),
-        Option(["--tail"], metavar="N", type=click.IntRange(min=0), help="Only the last lines of each stream."),
+        Option(["--tail"], metavar="N", type=WholeNumber(min=0), help="Only the last lines of each stream."),
         text_option("since", metavar="TIME", help="Only what is newer: 5m, 1h30m, 2026-03-01T12:00."),
     ],
     examples=[

@@ -12,6 +12,7 @@ from ctl.cli.options import (
     LAUNCH_PLAN_WORDS,
     Argument,
     Option,
+    WholeNumber,
     definition_completer,
     domain_option,
     option,
@@ -154,7 +155,7 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
     Option(
         ["--retries"],
         metavar="N",
-        type=click.IntRange(0, MOST_ATTEMPTS - 1),
+        type=WholeNumber(0, MOST_ATTEMPTS - 1),
         help="How often to run it again if it does not succeed. Any of --retries, --backoff and --onLost replaces "
         "the retry policy of the launch plan.",
     ),
@@ -177,8 +178,8 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
     text_option("cpu", metavar="QUANTITY", help="CPU of each task: 2, 500m."),
     text_option("memory", metavar="QUANTITY", help="Memory of each task: 4Gi."),
     text_option("gpu", metavar="QUANTITY", help="GPUs of each task."),
-    Option(["--nodes"], metavar="N", type=click.IntRange(min=1), help="Nodes of the job."),
-    Option(["--tasks"], metavar="N", type=click.IntRange(min=1), help="Tasks of the job."),
+    Option(["--nodes"], metavar="N", type=WholeNumber(min=1), help="Nodes of the job."),
+    Option(["--tasks"], metavar="N", type=WholeNumber(min=1), help="Tasks of the job."),
     Option(["--exclusive"], is_flag=True, default=None, help="Let the job have its nodes to itself."),
     text_option("duration", metavar="DURATION", help="How long it may run: 90s, 1h."),
 ]

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ctl.cli.groups import RunCommand, command
-from ctl.cli.options import Argument, Option, definition_completer, domain_option, project_option, text_option
+from ctl.cli.options import (
+    Argument,
+    Option,
+    WholeNumber,
+    definition_completer,
+    domain_option,
+    project_option,
+    text_option,
+)
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -64,7 +72,7 @@ class _OwnStatuses(RunCommand):
             explanation="Token pool.",
             shell_complete=definition_completer("token-pool"),
         ),
-        Option(["--amount"], metavar="N", type=click.IntRange(min=1), default=1, help="How many tokens; 1 by default."),
+        Option(["--amount"], metavar="N", type=WholeNumber(min=1), default=1, help="How many tokens; 1 by default."),
         project_option("Project whose tokens they are."),
         domain_option("Domain of that project."),
         text_option("execution", metavar="NAME", help="Execution that they are for, by which its cap counts."),

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import click
-
 from ctl.cli.lists import typed_choice
-from ctl.cli.options import Option, option
+from ctl.cli.options import Option, WholeNumber, option
 from ctl.cli.output import Columns, Time
 from ctl.cli.provenance import describe_provenance
 from ctl.cli.scopes import typed_scope
@@ -25,7 +23,7 @@ from ctl.commands.fleet.definitions import FleetNoun
 from ctl.commands.fleet.members import DESCRIPTION, commands, with_text
 
 _CAPS = ("project", "namespace", "execution")
-_TOKENS = click.IntRange(min=0)
+_TOKENS = WholeNumber(min=0)
 _PARAMETERS = (
     Option(["--capacity"], metavar="N", type=_TOKENS, help="How many tokens there are."),
     option("projectCap", parameter="cap_project", metavar="N", type=_TOKENS, help="The most for each project."),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from ctl.cli.groups import RunCommand, command
-from ctl.cli.options import Option, assumed_files_option, text_option
+from ctl.cli.options import Option, WholeNumber, assumed_files_option, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -50,7 +48,7 @@ candidate that is not chosen, and why.
         Option(
             ["--limit"],
             metavar="N",
-            type=click.IntRange(min=1, max=_MOST),
+            type=WholeNumber(min=1, max=_MOST),
             help="With --fleet: how many clusters to show at most.",
         ),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import Option, assumed_files_option
+from ctl.cli.options import Option, WholeNumber, assumed_files_option
 from ctl.cli.output import Printer, text_cells
 from ctl.cli.progress import step
 from ctl.cli.session import Session
@@ -51,7 +51,7 @@ _MOST_OFF = 10
             type=click.Choice(["current", "recorded"]),
             help="States of clusters to assume: of now, or as each execution's decision recorded them.",
         ),
-        Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
+        Option(["--limit"], metavar="N", type=WholeNumber(min=1), help="How many executions to list at most."),
     ],
     examples=[
         "rainbowctl simulate --with new-pools.yaml --since 24h",

@@ -12,13 +12,15 @@ from admin.core.settings.builtin_kinds import (
     CLUSTER_ASSIGNMENT,
     EXECUTION_CLUSTER_LABEL,
     EXECUTION_QUEUE,
+    EXECUTION_QUOTA,
     TASK_RESOURCE,
+    TOKEN_POOL_QUOTA,
 )
 from admin.core.settings.kinds import Kind, NameList, Payload
 from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
-from admin.core.settings.warnings import Surroundings, Warning, check_row, only_relieves
+from admin.core.settings.warnings import Surroundings, Warning, check_row, only_relieves, unknown_scopes
 
 KNOWN = {
     NameList.LABEL: frozenset({"mycluster", "gpu-east"}),
@@ -64,6 +66,16 @@ def test_an_undefined_name_gives_a_warning_or_is_refused(
 @pytest.mark.parametrize("payload", [{"value": "mycluster"}, {"value": None}])
 def test_a_known_name_and_an_unset_one_need_no_warning(payload: Any) -> None:
     assert check_rowd(EXECUTION_CLUSTER_LABEL, Scope(domain="d"), payload, refuse=True) == []
+
+
+def test_a_quota_of_tokens_holds_for_a_workflow_that_nobody_has_registered() -> None:
+    scope, known = Scope(project="p", domain="d", workflow="w"), {NameList.WORKFLOW: frozenset({"wf"})}
+    for kind, effect in (
+        (TOKEN_POOL_QUOTA, "It bounds claims that name it."),
+        (EXECUTION_QUOTA, "It takes effect once one is."),
+    ):
+        [warning] = unknown_scopes(kind, Row(kind=kind.name, scope=scope, payload={}, version=1), known)
+        assert warning.message.endswith(effect)
 
 
 def test_a_projects_row_warns_of_each_domains_row_it_overrides() -> None:

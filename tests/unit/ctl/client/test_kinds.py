@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from ctl.client.kinds import built_in, by_word
-from ctl.client.schemas import fields, leaf_parts, leaf_values, parts_of, show, summary
+from ctl.client.schemas import (
+    allowed_values,
+    fields,
+    leaf_parts,
+    leaf_values,
+    parts_of,
+    show,
+    summary,
+    type_name,
+)
 from tests.unit.ctl.kinds import PRIORITY, kind
 
 
@@ -117,3 +126,12 @@ def test_parts_of_an_object_that_is_one_leaf_belong_to_that_leaf() -> None:
     leaves = {field.path: field.leaf for field in fields(kind("workflow-execution-config").schema)}
     assert leaves["security_context.run_as.iam_role"] == "security_context.run_as"
     assert leaves["security_context.run_as.oauth2_client.client_id"] == "security_context.run_as"
+
+
+def test_the_entries_of_a_map_have_a_type_and_bounds() -> None:
+    pools, labels = (
+        next(field for field in fields(kind(noun).schema) if field.path == path)
+        for noun, path in (("token-pool-quota", "pools"), ("cluster-resource-attribute", "attributes"))
+    )
+    assert (type_name(pools), allowed_values(pools.schema)) == ("map of whole numbers", "between 0 and 1000000000")
+    assert (type_name(labels), allowed_values(labels.schema)) == ("map of text", "")
