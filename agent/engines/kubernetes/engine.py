@@ -6,8 +6,6 @@ log and its removal: what becomes of Jobs and pods is told by one watch of each.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import platform
 from collections.abc import Collection, Mapping, Sequence
@@ -24,32 +22,29 @@ from agent.engines.base import (
     Orphan,
     SubmitRefused,
     Task,
-    is_exclusive,
 )
 from agent.engines.command_engine import CommandEngine
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.api import Api, Forbidden, Refusal
 from agent.engines.kubernetes.endings import Endings
 from agent.engines.kubernetes.guard import AgentLease, LeaseObject
+from agent.engines.kubernetes.jobs import Jobs
 from agent.engines.kubernetes.logs import OUTPUT_FILES
-from agent.engines.kubernetes.manifests import WORK, job_manifest, placing_of, work_directory
-from agent.engines.kubernetes.nodes import Nodes, node_selector
+from agent.engines.kubernetes.manifests import Selector, job_manifest, placing_of, why_no_node, why_not
+from agent.engines.kubernetes.obstacles import Obstacles
 from agent.engines.kubernetes.options import DEFAULTS, Options, read_options
 from agent.engines.kubernetes.orphans import orphan_of
 from agent.engines.kubernetes.resource_api import LightkubeApi
-from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, obstacle, state_of
+from agent.engines.kubernetes.states import has_begun, is_ended, is_finished, state_of
 from agent.engines.kubernetes.suspensions import Suspensions
+from agent.engines.kubernetes.watched_nodes import WatchedNodes
 from agent.engines.kubernetes.watches import Object
 from agent.engines.kubernetes.watching import Watching
 from agent.engines.requirements import required_fields
 from agent.files import read_file, read_json, write_json
-from agent.quantities import count
-from ctl.client.words import did_you_mean
 
 #: The namespace in which a job was, or may have been, created.
 SUBMITTED = "submitted.json"
-#: How long after its own time limit the API server may store what it was sent.
-_COMMIT_SECONDS = 2.0
 #: How long the end of a Job waits for the rest of its log.
 _LOG_SECONDS = 30.0
 #: How long a Job that has ended may be ahead of what the watch of pods tells.
@@ -79,14 +74,12 @@ class KubernetesEngine(CommandEngine):
             LeaseObject(self.api, place, "janitor", cluster, holder),
             clock,
         )
+        self._jobs = Jobs(self.api, self.settings)
         self._endings = Endings(self.api, clock)
         self._suspensions = Suspensions(directory)
-        #: The nodes as they were when something of them was last asked, by what pods are created with.
-        self._counted: dict[tuple[int, ...], Nodes] = {}
-        self._counted_at = (-1, -1)
-        #: When a Job was first seen to have ended; since when a pod is unable to start, and why: by key.
+        self._obstacles = Obstacles(self.settings.image_pull_seconds, clock)
+        #: When a Job was first seen to have ended, by key.
         self._ended_at: dict[str, float] = {}
-        self._stuck: dict[str, tuple[float, tuple[str, str]]] = {}
 
     def namespace_of(self, project: str, domain: str) -> str:
         """The namespace of the jobs of a project and domain; ValueError if it is none that Kubernetes takes."""
@@ -121,40 +114,33 @@ class KubernetesEngine(CommandEngine):
 
     # The nodes
 
-    def _nodes(self, *placings: Mapping[str, Any]) -> Nodes:
-        """The nodes that pods with these tolerations, affinities and selectors may go to, as they are now."""
-        watched = self._watched
-        watched.nodes.wait(self.settings.timeout_seconds)
-        changes = watched.nodes.changes, watched.pods.changes
-        if changes != self._counted_at:
-            self._counted_at, self._counted = changes, {}
-        key = tuple(map(id, placings))
-        if key not in self._counted:
-            nodes, pods = list(watched.nodes.items.values()), list(watched.pods.items.values())
-            self._counted[key] = Nodes(nodes, pods, self.settings.gpu_resource, placings, watched.labels)
-        return self._counted[key]
+    @property
+    def _nodes(self) -> WatchedNodes:
+        nodes = self._watched.nodes
+        nodes.wait(self.settings.timeout_seconds)
+        return nodes
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All nodes that jobs go to, and what no pod requests of those that take pods."""
-        return self._nodes(self.settings.not_interruptible).capacity()
+        return self._nodes.of(self.settings.not_interruptible).capacity()
 
     def room(self) -> dict[str, Any] | None:
         """What is free by now."""
-        return self._nodes(self.settings.not_interruptible).capacity()[1]
+        return self._nodes.of(self.settings.not_interruptible).capacity()[1]
 
     def node_room(self) -> dict[str, Any] | None:
         """What is free of each node by now."""
-        return self._nodes(self.settings.not_interruptible).room()
+        return self._nodes.of(self.settings.not_interruptible).room()
 
     def graph(self) -> dict[str, Any] | None:
         """All nodes that jobs may go to, with their cores, memory, gpus, labels and taints."""
         settings = self.settings
         placings = [settings.not_interruptible, *([settings.interruptible] if settings.interruptible else [])]
-        return self._nodes(*placings).describe(settings.cluster or "kubernetes")
+        return self._nodes.of(*placings).describe(settings.cluster or "kubernetes")
 
     def eta(self, task: Task) -> float | None:
         """At once if there is room, else nobody knows."""
-        return 0.0 if self._nodes(placing_of(task, self.settings)).fits(task.job, when_empty=False) else None
+        return 0.0 if self._nodes.of(placing_of(task, self.settings)).fits(task.job, when_empty=False) else None
 
     def bid(self, task: Task) -> Bid:
         """Yes if its pods fit on the nodes as they are."""
@@ -167,78 +153,26 @@ class KubernetesEngine(CommandEngine):
 
     def check(self, task: Task) -> str:
         """Accept what can be written as a Job."""
-        job = task.job
-        if not (job.get("image") or self.settings.image):
-            return "the kubernetes engine runs images: name one in the job, or set engineOptions.image"
-        if is_exclusive(job):
-            return "resources.exclusive: Kubernetes gives no job a node of its own"
-        nodes, tasks = count(job, "nodes"), count(job, "tasks")
-        if nodes > tasks:
-            return (
-                f"resources.nodes: {nodes} nodes for fewer tasks ({tasks}): Kubernetes holds no node without a pod: "
-                f"set resources.tasks to {nodes} or more"
-            )
-        if task.queue and self.settings.queues and task.queue not in self.settings.queues:
-            suggestion = did_you_mean(task.queue, self.settings.queues)
-            return f"queue: engineOptions.queues has no '{task.queue}'.{suggestion}"
-        directory = work_directory(task)
-        if job.get("outputs") and directory is not None and not directory.startswith(WORK):
-            return (
-                f"outputs: files in {directory}, a directory of the image, cannot be read when the pod has ended: "
-                "leave out working_directory, or make it a relative path"
-            )
-        try:
-            self._namespace(task)
-        except ValueError as error:
-            return f"namespace: {error}"
-        fixed = placing_of(task, self.settings).get("nodeSelector", {})
-        for label, values in self._selector(task).items():
-            if fixed.get(label, values[0]) not in values:
-                return f"requires: the label '{label}' must be '{values[0]}', and is '{fixed[label]}' by nodeSelector"
-        return ""
+        return why_not(task, self.settings) or why_no_node(task, self.settings, self._selector(task))
 
-    def _selector(self, task: Task) -> dict[str, tuple[str, ...]]:
-        """The labels of the nodes that a task requires."""
-        if not required_fields(task.job):
-            return {}
-        watched = self._watched
-        watched.nodes.wait(self.settings.timeout_seconds)
-        return node_selector(task.job, watched.labels)
-
-    def _namespace(self, task: Task) -> str:
-        environment = task.environment
-        return self.namespace_of(environment.get("RAINBOW_PROJECT", ""), environment.get("RAINBOW_DOMAIN", ""))
+    def _selector(self, task: Task) -> Selector:
+        """The labels of the nodes that a task requires; the nodes are asked only if it requires some."""
+        return self._nodes.selector(task.job) if required_fields(task.job) else {}
 
     def submit(self, task: Task) -> Handle:
         """Create the Job; one of the same name is this one if its labels say so."""
         if reason := self.check(task):
             raise SubmitRefused(reason)
-        watched, namespace = self._watched, self._namespace(task)
+        watched = self._watched
         if task.lease_seconds is not None:
             self._guard(task, task.lease_seconds)
-        manifest = job_manifest(task, namespace, self.settings.cluster, self.settings, self._selector(task))
+        manifest = job_manifest(task, self.settings, self._selector(task))
+        namespace = manifest["metadata"]["namespace"]
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         record = {"namespace": namespace, "outputs": task.job.get("outputs") or [], "sent_at": self._clock.steady()}
         write_json(task.directory / SUBMITTED, record)
-        try:
-            job = self.api.create(names.jobs_path(namespace), manifest, timeout=f"{self._create_seconds}s")
-        except Forbidden as error:
-            # Of one namespace it may be; the jobs of the others go on.
-            raise SubmitRefused(f"no Job can be created in the namespace {namespace}: {error}") from error
-        except Refusal as refusal:
-            if refusal.status == 409 and refusal.reason == "AlreadyExists":
-                job = self._existing(namespace, task.key)
-            elif refusal.status == 409:
-                raise EngineUnavailable(f"Kubernetes asks to try again: {refusal}") from refusal
-            else:
-                raise SubmitRefused(f"Kubernetes refuses the Job: {refusal}") from refusal
-        watched.jobs.put(job)
+        watched.jobs.put(self._jobs.create(manifest))
         return Handle(task.key, f"{namespace}/{task.key}")
-
-    @property
-    def _create_seconds(self) -> int:
-        """How long the API server may take to create a Job: less than it is waited for."""
-        return max(1, math.floor(self.settings.timeout_seconds * 0.8))
 
     def _guard(self, task: Task, seconds: float) -> None:
         """Renew the Lease before the Job exists, so that no janitor ends it at once."""
@@ -248,50 +182,25 @@ class KubernetesEngine(CommandEngine):
             )
         self._lease.guard(task.key, seconds)
 
-    def _existing(self, namespace: str, key: str) -> Object:
-        """A Job that has the name already, if it is ours."""
-        job = self._read(namespace, key)
-        if job is None:
-            raise EngineUnavailable(f"the Job {namespace}/{key} was there, and is gone: to be created again")
-        if not self._is_ours(job, key):
-            raise SubmitRefused(f"There is a Job {namespace}/{key} that no agent of this cluster created.")
-        return job
-
-    def _is_ours(self, job: Object, key: str) -> bool:
-        expected = {
-            names.MANAGED_BY: names.AGENT,
-            names.KEY: key,
-            names.CLUSTER: names.cluster_label(self.settings.cluster),
-        }
-        return all(names.label(job, name) == value for name, value in expected.items())
-
-    def _read(self, namespace: str, key: str) -> Object | None:
-        try:
-            return self.api.get(names.jobs_path(namespace, key))
-        except Refusal as refusal:
-            if refusal.status == 404:
-                return None
-            raise EngineUnavailable(f"the Job {namespace}/{key} cannot be read: {refusal}") from refusal
-
     def find(self, key: str) -> Handle | None:
         """The Job that the watch shows; one that may just have been created is asked for by name."""
         job = self._watched.job(key)
         if job is None and (record := read_json(self.directory / key / SUBMITTED)) is not None:
-            job = self._read(record["namespace"], key)
-            if job is not None and self._is_ours(job, key):
+            job = self._jobs.read(record["namespace"], key)
+            if job is not None and self._jobs.is_ours(job, key):
                 self._watched.jobs.put(job)
             # None would be final, and the API server may still be at work on a call whose answer did not come.
             sent_seconds = self._clock.steady() - record.get("sent_at", 0.0)  # negative after a restart of the machine
-            if job is None and 0 <= sent_seconds < self._create_seconds + _COMMIT_SECONDS:
+            if job is None and 0 <= sent_seconds < self._jobs.unsure_seconds:
                 raise EngineUnavailable(f"the Job {record['namespace']}/{key} may still be created: asking again")
-        if job is None or not self._is_ours(job, key):
+        if job is None or not self._jobs.is_ours(job, key):
             return None
         return Handle(key, f"{job['metadata']['namespace']}/{key}")
 
     def orphans(self, known: Collection[str]) -> list[Orphan]:
         """The Jobs of this cluster and admin that are not known, and that Kubernetes was not told to remove."""
         jobs = self._watched.jobs_by_key()
-        mine = (job for key, job in jobs.items() if key not in known and self._is_ours(job, key))
+        mine = (job for key, job in jobs.items() if key not in known and self._jobs.is_ours(job, key))
         orphans = (orphan_of(job) for job in mine if names.annotation(job, names.ENDPOINT) == self.settings.endpoint)
         return [orphan for orphan in orphans if orphan is not None]
 
@@ -326,13 +235,13 @@ class KubernetesEngine(CommandEngine):
             if has_begun(pod):
                 logs.follow(key, namespace, pod["metadata"]["name"], outputs)
         event = self._watched.failure(namespace, key) if not pods else ""
-        _, problem = self._stuck.get(key, (0.0, None))
-        state = state_of(job, pods, event, problem)
+        state = state_of(job, pods, event, self._obstacles.last(key))
         if self._suspensions.is_preempted(key, job, state):
             self._end(job, names.PREEMPTED)
             return None
         if not state.phase.finished:
-            self._end_if_stuck(key, job, pods)
+            if (obstacle := self._obstacles.final(key, pods)) is not None:
+                self._end(job, obstacle[0], obstacle[1][:1000])
             return state
         waited = self._clock.steady() - self._ended_at.setdefault(key, self._clock.steady())
         is_lagging = any(not is_ended(pod) for pod in pods) or (not pods and state.phase is NativePhase.SUCCEEDED)
@@ -348,19 +257,6 @@ class KubernetesEngine(CommandEngine):
         # Of an agent on another machine: the arguments of the container that hands them over.
         containers = job["spec"]["template"]["spec"].get("initContainers") or [{"command": []}]
         return [str(word).replace("$$", "$") for word in containers[0]["command"][4:]]
-
-    def _end_if_stuck(self, key: str, job: Object, pods: Sequence[Object]) -> None:
-        """End a Job whose pod would wait for ever: Kubernetes never gives up pulling an image."""
-        problem = next((problem for pod in pods if (problem := obstacle(pod)) is not None), None)
-        if problem is None:
-            if any(map(has_begun, pods)):
-                self._stuck.pop(key, None)
-            return
-        since, _ = self._stuck.get(key, (self._clock.steady(), problem))
-        self._stuck[key] = since, problem
-        is_final = problem[1].startswith(("InvalidImageName", "ErrImageNeverPull"))
-        if is_final or self._clock.steady() - since >= self.settings.image_pull_seconds:
-            self._end(job, problem[0], problem[1][:1000])
 
     # Ending
 
@@ -430,18 +326,12 @@ class KubernetesEngine(CommandEngine):
         self._lease.forget(handle.key)
         self._endings.forget(handle.key)
         self._ended_at.pop(handle.key, None)
-        self._stuck.pop(handle.key, None)
+        self._obstacles.forget(handle.key)
         job = self._watched.job(handle.key)
-        if job is not None:
-            self._remove_later(job)
+        if job is not None and (removed := self._jobs.remove_later(job)) is not None:
+            self._watched.jobs.put(removed)
         self._watched.logs.forget(handle.key)
         super().forget(handle)
-
-    def _remove_later(self, job: Object) -> None:
-        metadata = job["metadata"]
-        changes = {"spec": {"ttlSecondsAfterFinished": int(self.settings.keep_seconds)}}
-        with contextlib.suppress(Refusal):  # it is gone already
-            self._watched.jobs.put(self.api.patch(names.jobs_path(metadata["namespace"], metadata["name"]), changes))
 
     # Output files
 

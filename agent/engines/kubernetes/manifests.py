@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.engines.base import Task
+from agent.engines.base import Task, is_exclusive
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.options import Options
 from agent.engines.kubernetes.outputs import OUTPUTS_COMMAND
 from agent.quantities import count, tasks_on_node
+from ctl.client.words import did_you_mean
 
 #: The containers of a pod: that of the command, and the one that hands its output files over.
 MAIN, OUTPUTS = "main", "outputs"
@@ -23,15 +24,56 @@ _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 
 
-def job_manifest(
-    task: Task, namespace: str, cluster: str, options: Options, selector: Selector | None = None
-) -> dict[str, Any]:
+def why_not(task: Task, options: Options) -> str:
+    """Why a task cannot be written as a Job; empty if it can."""
+    job = task.job
+    if not (job.get("image") or options.image):
+        return "the kubernetes engine runs images: name one in the job, or set engineOptions.image"
+    if is_exclusive(job):
+        return "resources.exclusive: Kubernetes gives no job a node of its own"
+    nodes, tasks = count(job, "nodes"), count(job, "tasks")
+    if nodes > tasks:
+        return (
+            f"resources.nodes: {nodes} nodes for fewer tasks ({tasks}): Kubernetes holds no node without a pod: "
+            f"set resources.tasks to {nodes} or more"
+        )
+    if task.queue and options.queues and task.queue not in options.queues:
+        return f"queue: engineOptions.queues has no '{task.queue}'.{did_you_mean(task.queue, options.queues)}"
+    directory = work_directory(task)
+    if job.get("outputs") and directory is not None and not directory.startswith(WORK):
+        return (
+            f"outputs: files in {directory}, a directory of the image, cannot be read when the pod has ended: "
+            "leave out working_directory, or make it a relative path"
+        )
+    try:
+        namespace_of_task(task, options)
+    except ValueError as error:
+        return f"namespace: {error}"
+    return ""
+
+
+def why_no_node(task: Task, options: Options, selector: Selector) -> str:
+    """Why no node can have the labels that a task requires and those that the options name; empty if one can."""
+    fixed = placing_of(task, options).get("nodeSelector", {})
+    for label, values in selector.items():
+        if fixed.get(label, values[0]) not in values:
+            return f"requires: the label '{label}' must be '{values[0]}', and is '{fixed[label]}' by nodeSelector"
+    return ""
+
+
+def namespace_of_task(task: Task, options: Options) -> str:
+    """The namespace of a task's project and domain; ValueError if it is none that Kubernetes takes."""
+    project, domain = (task.environment.get(f"RAINBOW_{part}", "") for part in ("PROJECT", "DOMAIN"))
+    return names.namespace_of(options.namespace, project, domain)
+
+
+def job_manifest(task: Task, options: Options, selector: Selector | None = None) -> dict[str, Any]:
     """The Job of a task: one pod, or one for each of its tasks, none of which is started again.
 
     `selector` has the labels of the nodes that the task requires, each with the values that will do.
     """
     queue = options.queues.get(task.queue, {})
-    labels = {names.MANAGED_BY: names.AGENT, names.KEY: task.key, names.CLUSTER: names.cluster_label(cluster)}
+    labels = {names.MANAGED_BY: names.AGENT, names.KEY: task.key, names.CLUSTER: names.cluster_label(options.cluster)}
     own_labels = dict(labels)
     if task.lease_seconds is not None:
         own_labels[names.GUARDED] = "true"
@@ -45,7 +87,7 @@ def job_manifest(
         "kind": "Job",
         "metadata": {
             "name": task.key,
-            "namespace": namespace,
+            "namespace": namespace_of_task(task, options),
             "labels": own_labels,
             "annotations": {
                 names.EXECUTION: execution,

@@ -211,6 +211,12 @@ async def lines(answer: httpx.Response) -> AsyncIterator[bytes]:
         yield rest
 
 
+def trimmed(item: Object) -> Object:
+    """An object without what takes most of its room and tells nothing here."""
+    item["metadata"].pop("managedFields", None)
+    return item
+
+
 def _name(item: Mapping[str, Any]) -> tuple[str, str]:
     metadata = item["metadata"]
     return metadata.get("namespace", ""), metadata["name"]

@@ -7,12 +7,10 @@ from pathlib import Path
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.api import Api
 from agent.engines.kubernetes.logs import Logs
-from agent.engines.kubernetes.nodes import ARCHITECTURE, SYSTEM
 from agent.engines.kubernetes.options import Options
-from agent.engines.kubernetes.watches import Loop, Object, Watch
+from agent.engines.kubernetes.watched_nodes import WatchedNodes
+from agent.engines.kubernetes.watches import Loop, Object, Watch, trimmed
 
-#: How many values of one label are kept; no job requires one of so many.
-_MOST_VALUES = 1000
 _JOB = "batch.kubernetes.io/job-name"
 
 
@@ -26,30 +24,21 @@ class Watching:
         self.jobs = Watch(
             self.loop,
             "/apis/batch/v1/jobs",
-            keep=_trimmed,
+            keep=trimmed,
             deleted=self._drop_deleted_pods,
             labelSelector=f"{names.MANAGED_BY}={names.AGENT}",
         )
         self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed_pod, deleted=self._keep_deleted_pod)
-        #: The labels that nodes have, or had since this began, each with its values.
-        self.labels: dict[str, set[str]] = {ARCHITECTURE: set(), SYSTEM: set()}
-        self.nodes = Watch(self.loop, "/api/v1/nodes", keep=self._keep_node)
+        self.nodes = WatchedNodes(self.loop, self.pods, options.gpu_resource)
         # A Job whose pods a quota or an admission controller refuses says so in its events alone.
         self.events = Watch(
             self.loop,
             "/api/v1/events",
-            keep=_trimmed,
+            keep=trimmed,
             is_needed=False,
             fieldSelector="involvedObject.kind=Job,reason=FailedCreate",
         )
         self.logs = Logs(self.loop, self.pods, directory, options.log_limit_bytes)
-
-    def _keep_node(self, node: Object) -> Object:
-        for label, value in (node["metadata"].get("labels") or {}).items():
-            values = self.labels.setdefault(label, set())
-            if len(values) < _MOST_VALUES and value not in values:
-                self.labels[label] = values | {value}  # which the agent's own thread may be reading
-        return _trimmed(node)
 
     def _keep_deleted_pod(self, pod: Object) -> None:
         """Keep a pod that was evicted or preempted: it goes before its Job says that it has failed."""
@@ -88,16 +77,10 @@ class Watching:
         return f"Kubernetes says: {last.get('message', '')}" if last else ""
 
 
-def _trimmed(item: Object) -> Object:
-    """An object without what takes most of its room and tells nothing here."""
-    item["metadata"].pop("managedFields", None)
-    return item
-
-
 def _trimmed_pod(pod: Object) -> Object:
     """A pod of a Job of ours; of any other only what tells what it takes of which node."""
     if names.label(pod, names.MANAGED_BY) == names.AGENT:
-        return _trimmed(pod)
+        return trimmed(pod)
     metadata, spec = pod["metadata"], pod["spec"]
     kept = ("name", "namespace", "resourceVersion", "ownerReferences")
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,7 @@ import pytest
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
-from agent.engines.base import Task
-from agent.engines.kubernetes.manifests import job_manifest
 from agent.engines.kubernetes.nodes import Nodes, known_labels, node_selector
-from agent.engines.kubernetes.options import read_options
 from agent.quantities import tasks_on_node
 
 
@@ -85,47 +81,12 @@ def test_only_the_nodes_that_a_job_requires_have_room_for_it() -> None:
     assert nodes.fits({"resources": {"requests": {"cpu": "3"}}} | zone, when_empty=False)
 
 
-def manifest_of(tmp_path: Path, selector: dict[str, tuple[str, ...]], **options: Any) -> dict[str, Any]:
-    task = Task(key="rb-1", job={"command": ["true"]}, directory=tmp_path)
-    manifest = job_manifest(task, "p-d", "alpha", read_options({"image": "busybox", **options}), selector)
-    pod: dict[str, Any] = manifest["spec"]["template"]["spec"]
-    return pod
-
-
-def test_pods_select_what_the_site_and_the_job_require(tmp_path: Path) -> None:
-    pod = manifest_of(tmp_path, {"zone": ("a",)}, notInterruptible={"nodeSelector": {"pool": "batch"}})
-    assert pod["nodeSelector"] == {"zone": "a", "pool": "batch"}
-    assert "affinity" not in pod
-
-
-def test_pods_select_one_of_several_values_beside_the_affinity_of_the_site(tmp_path: Path) -> None:
-    rule = "requiredDuringSchedulingIgnoredDuringExecution"
-    pools = [{"matchExpressions": [{"key": "pool", "operator": "Exists"}]}, {"matchFields": []}]
-    affinity = {"nodeAffinity": {rule: {"nodeSelectorTerms": pools}}, "podAffinity": {}}
-    pod = manifest_of(tmp_path, {"size": ("3", "3.0")}, notInterruptible={"affinity": affinity})
-    size = {"key": "size", "operator": "In", "values": ["3", "3.0"]}
-    assert pod["affinity"]["nodeAffinity"][rule]["nodeSelectorTerms"] == [
-        {"matchExpressions": [{"key": "pool", "operator": "Exists"}, size]},
-        {"matchFields": [], "matchExpressions": [size]},
-    ]
-    assert "nodeSelector" not in pod
-
-
 @pytest.mark.parametrize(
     ("nodes", "tasks", "most"), [(1, 5, 5), (2, 2, 1), (2, 4, 2), (2, 5, 3), (4, 5, 1), (3, 8, 3), (4, 8, 2)]
 )
 def test_so_many_tasks_on_a_node_at_most_leave_none_of_the_nodes_empty(nodes: int, tasks: int, most: int) -> None:
     assert tasks_on_node({"resources": {"nodes": nodes, "tasks": tasks}}) == most
     assert math.ceil(tasks / most) >= nodes
-
-
-def test_tasks_of_several_nodes_may_be_more_than_one_on_each(tmp_path: Path) -> None:
-    job = {"command": ["true"], "resources": {"nodes": 2, "tasks": 4}}
-    task = Task(key="rb-1", job=job, directory=tmp_path)
-    spec = job_manifest(task, "p-d", "alpha", read_options({"image": "busybox"}))["spec"]
-    assert (spec["completionMode"], spec["completions"]) == ("Indexed", 4)
-    (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
-    assert (spread["maxSkew"], spread["minDomains"], spread["nodeTaintsPolicy"]) == (2, 2, "Honor")
 
 
 def test_tasks_are_divided_among_nodes_as_the_scheduler_would() -> None:
@@ -154,12 +115,3 @@ def test_nodes_that_jobs_are_not_sent_to_do_not_count() -> None:
     terms[0]["matchExpressions"].append({"key": "size", "operator": "Gt", "values": ["4"]})
     assert counted({"affinity": {"nodeAffinity": {rule: {"nodeSelectorTerms": terms}}}}) == 1
     assert counted({"affinity": {"nodeAffinity": {rule: {"nodeSelectorTerms": [{}]}}}}) == 0
-
-
-@pytest.mark.parametrize(("lease", "grace"), [(None, 30), (40.0, 13), (8.0, 2), (1.0, 1)])
-def test_a_guarded_pod_gets_no_more_time_to_end_than_its_lease_leaves(
-    tmp_path: Path, lease: float | None, grace: int
-) -> None:
-    task = Task(key="rb-1", job={"command": ["true"]}, directory=tmp_path, lease_seconds=lease)
-    pod = job_manifest(task, "p-d", "alpha", read_options({"image": "busybox"}))["spec"]["template"]["spec"]
-    assert pod["terminationGracePeriodSeconds"] == grace
