@@ -19,6 +19,8 @@ DIGEST = "rainbow/digest"
 _PRECIOUS = frozenset({"Namespace", "PersistentVolumeClaim", "Secret"})
 #: After how many calls in a row that the API server does not answer a round ends.
 _MOST_UNANSWERED = 3
+#: What the API server notes of an object, whoever changes whatever of it.
+_KEPT_BY_SERVER = frozenset({"managedFields", "resourceVersion", "generation"})
 #: Kinds that are never looked through: there are many of them, and templates make none.
 _NOT_LISTED = frozenset({"Pod", "Event", "Endpoints", "Node", "PodTemplate", "ReplicationController"})
 #: How long a message may be, and about how long all of one namespace.
@@ -86,8 +88,8 @@ class NamespaceMaker:
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
         self._kinds = Kinds(api)
-        self._versions: dict[Key, str] = {}  #: the resource versions of objects as they were when they were applied
         self._applied: dict[Key, Document] = {}  #: what was applied
+        self._left: dict[Key, str] = {}  #: the digests of what objects held when they had been applied
         self._is_surveyed = False  #: whether all kinds of the cluster were looked through
         self._ours: set[tuple[str, str]] = set()  #: groups and kinds of which there are, or were, objects of ours
         self._unanswered = 0  #: calls in a row that the API server did not answer
@@ -181,11 +183,13 @@ class NamespaceMaker:
         )
         # The namespace itself comes first, since nothing can be made in one that is not there or not ours.
         objects = sorted(namespace.objects, key=lambda document: document["kind"] != "Namespace")
-        was_there = _namespace_key(namespace.name) in live
+        _, there = live.get(_namespace_key(namespace.name), (None, None))
+        was_there, is_ending = there is not None, there is not None and _is_ending(there)
         for document in objects:
             self._make_object(orders, namespace, document, live, report)
             if document["kind"] == "Namespace" and report.objects[-1]["state"] in ("failed", "not ours"):
-                report.exists = was_there  # executions can run in one that was made before
+                # Executions can run in one that was made before, unless it is about to go.
+                report.exists = was_there and not is_ending
                 # What else is of it is rendered all the same, and is not to be pruned as what nothing renders.
                 for key in [key for key, (_, item) in live.items() if _is_of(item, namespace)]:
                     del live[key]
@@ -233,9 +237,12 @@ class NamespaceMaker:
             return
         self._unanswered = 0
         self._ours.add((kind.group, kind.name))
-        version = applied["metadata"].get("resourceVersion", "")
-        self._versions[key], self._applied[key] = version, wanted
-        if was_applied and item is not None and version != item["metadata"].get("resourceVersion"):
+        if _is_ending(applied):
+            self._left.pop(key, None)
+            report.add(identity, "failed", "it is being deleted, and is made again when it is gone.")
+            return
+        self._applied[key], self._left[key] = wanted, _content_digest(applied)
+        if was_applied and item is not None and self._left[key] != _content_digest(item):
             report.add(identity, "repaired", f"others had changed it: {_managers(item)}")
         elif was_made and item is None:
             report.add(identity, "repaired", "it had been deleted.")
@@ -244,13 +251,14 @@ class NamespaceMaker:
 
     def _is_unchanged(self, key: Key, wanted: Document, item: Document) -> bool:
         """Whether nobody has changed an object since it was applied like this."""
-        return self._applied.get(key) == wanted and self._versions.get(key) == item["metadata"].get("resourceVersion")
+        return self._applied.get(key) == wanted and self._left.get(key) == _content_digest(item)
 
     def _is_there(self, namespace: str) -> bool:
         try:
-            return self._read(f"/api/v1/namespaces/{namespace}") is not None
+            found = self._read(f"/api/v1/namespaces/{namespace}")
         except ApiRefusal:
             return False  # the agent may not see it
+        return found is not None and not _is_ending(found)
 
     def _read(self, path: str) -> Document | None:
         """An object; None where there is none."""
@@ -265,9 +273,9 @@ class NamespaceMaker:
         """Delete the objects of a namespace that nothing renders any more, or report that they are left."""
         for key in keys:
             if key in live:
-                self._settle_surplus(orders, key, live.pop(key)[0], report)
+                self._settle_surplus(orders, key, *live.pop(key), report)
 
-    def _settle_surplus(self, orders: Orders, key: Key, kind: Kind, report: Report) -> None:
+    def _settle_surplus(self, orders: Orders, key: Key, kind: Kind, item: Document, report: Report) -> None:
         _, kind_name, inside, name = key
         identity, is_gone = kind.identity(name), report.namespace not in orders.namespaces
         if not orders.may_prune:
@@ -280,7 +288,9 @@ class NamespaceMaker:
             )
             return
         try:
-            if (kind_name, name) == ("ServiceAccount", "default"):
+            if _is_ending(item):
+                pass  # and takes what it holds with it
+            elif (kind_name, name) == ("ServiceAccount", "default"):
                 bare = {
                     "apiVersion": kind.api_version,
                     "kind": kind_name,
@@ -299,8 +309,8 @@ class NamespaceMaker:
             return
         self._unanswered = 0
         report.add(identity, "pruned", "no template makes it any more.")
-        self._versions.pop(key, None)
         self._applied.pop(key, None)
+        self._left.pop(key, None)
 
 
 def _key(kind: Kind, document: Document) -> Key:
@@ -358,6 +368,20 @@ def _is_of(item: Document, namespace: Namespace) -> bool:
 
 def _digest_of(item: Document) -> str:
     return str((item["metadata"].get("annotations") or {}).get(DIGEST, ""))
+
+
+def _content_digest(item: Document) -> str:
+    """Changes with what somebody sets of an object; not with its status, which for a quota is that of every pod."""
+    metadata = {name: value for name, value in item["metadata"].items() if name not in _KEPT_BY_SERVER}
+    # Objects in lists do not say their kind.
+    kept = {name: value for name, value in item.items() if name not in ("status", "kind", "apiVersion")}
+    content = {**kept, "metadata": metadata}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _is_ending(item: Document) -> bool:
+    """Whether an object is being deleted, and only waits for what it holds."""
+    return "deletionTimestamp" in item["metadata"]
 
 
 def _hand_over(kind: Kind, namespace: str, name: str, installation: str) -> str:

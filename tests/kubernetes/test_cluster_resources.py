@@ -147,6 +147,75 @@ def test_what_a_namespace_holds_stays_where_the_namespace_itself_cannot_be_made(
     api.get(f"/api/v1/namespaces/{name}/limitranges/task-resources")
 
 
+def test_a_quota_whose_use_changes_counts_as_unchanged(
+    api: Any, control_plane: KubernetesCluster, project: str
+) -> None:
+    """As with every pod that starts; between the list and the call that applies it, too."""
+    wanted = orders(namespace(project))
+    path = f"/api/v1/namespaces/{project}-development/resourcequotas/project-quota"
+    calls: list[str] = []
+
+    class Busy:
+        """The API server of a busy cluster."""
+
+        def get(self, path: str, query: Any = None) -> Any:
+            return api.get(path, query)
+
+        def delete(self, path: str) -> None:
+            api.delete(path)
+
+        def apply(self, applied: str, document: dict[str, Any]) -> dict[str, Any]:
+            calls.append(applied)
+            if applied == path and len(calls) > 3:
+                change(control_plane, f"{path}/status", {"status": {"used": {"limits.cpu": f"{len(calls)}m"}}})
+            answer: dict[str, Any] = api.apply(applied, document)
+            return answer
+
+    maker = NamespaceMaker(Busy())
+    maker.make(wanted)
+    calls.clear()
+    change(control_plane, f"{path}/status", {"status": {"used": {"limits.cpu": "2"}}})
+    (report,) = maker.make(wanted)
+    assert calls == []
+    assert set(states(report).values()) == {"applied"}
+    calls[:] = ["made before"] * 3
+    (report,) = NamespaceMaker(Busy()).make(wanted)  # one that was started since applies everything
+    assert path in calls
+    assert set(states(report).values()) == {"applied"}
+
+
+def test_a_namespace_that_somebody_deletes_is_made_again_when_it_is_gone(
+    api: Any, control_plane: KubernetesCluster, project: str
+) -> None:
+    wanted = orders(namespace(project))
+    name, maker = f"{project}-development", NamespaceMaker(api)
+    maker.make(wanted)
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.org/held"]}}
+    api._call("POST", f"/api/v1/namespaces/{name}/configmaps", held)
+    api.delete(f"/api/v1/namespaces/{name}")
+    for repairer in (maker, NamespaceMaker(api)):
+        (report,) = repairer.make(wanted)
+        assert report.objects == [
+            {
+                "object": f"Namespace/{name}",
+                "state": "failed",
+                "message": "it is being deleted, and is made again when it is gone.",
+            }
+        ]
+        assert not report.exists  # executions wait for it
+    gone = orders(namespace(project, "staging"), prunes_namespaces=True)
+    reports = {report.namespace: report for report in NamespaceMaker(api).make(gone)}
+    assert states(reports[name])[f"Namespace/{name}"] == "pruned"
+    change(control_plane, f"/api/v1/namespaces/{name}/configmaps/held", {"metadata": {"finalizers": None}})
+
+    def is_made() -> bool:
+        report, *_ = maker.make(wanted)  # and that of the namespace that is left
+        return report.exists and states(report)["ResourceQuota/project-quota"] != "failed"
+
+    wait_until(is_made, 60, interval=0.5)
+    assert quota(api, name)["limits.cpu"] == "4"
+
+
 def test_what_is_no_longer_rendered_is_pruned(api: Any, project: str) -> None:
     full = namespace(project)
     gone = namespace(project, "staging")

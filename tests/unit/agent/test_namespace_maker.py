@@ -1,0 +1,155 @@
+"""What is said of objects that change while they are made, beside an API server in memory.
+
+What needs a real one is in tests/kubernetes/test_cluster_resources.py.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from agent.cluster_resources.maker import Namespace, NamespaceMaker, Orders, Report
+from agent.engines.resource_api import ApiRefusal, Document
+
+_CORE = {"Namespace": ("namespaces", False), "ResourceQuota": ("resourcequotas", True)}
+
+
+class ServerInMemory:
+    """Keeps objects by their paths, with a version for each change; what it deletes it holds until it is let go."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Document] = {}
+        self.applied: list[str] = []
+        self._version = 0
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Document:
+        if path == "/apis":
+            return {"groups": []}
+        if path == "/api/v1":
+            verbs = ["list", "patch", "delete"]
+            kinds = [(kind, *rest) for kind, rest in _CORE.items()]
+            return {
+                "resources": [
+                    {"name": plural, "kind": kind, "namespaced": namespaced, "verbs": verbs}
+                    for kind, plural, namespaced in kinds
+                ]
+            }
+        if path in self.objects:
+            return copy.deepcopy(self.objects[path])
+        plural = path.rpartition("/")[2]
+        if plural not in [plural for plural, _ in _CORE.values()]:
+            raise ApiRefusal(404, f"{path} not found")
+        label, _, wanted = (query or {})["labelSelector"].partition("=")
+        found = [
+            copy.deepcopy(item)
+            for where, item in self.objects.items()
+            if where.split("/")[-2] == plural and item["metadata"]["labels"].get(label) == wanted
+        ]
+        for item in found:  # objects in lists do not say their kind
+            del item["kind"], item["apiVersion"]
+        return {"items": found}
+
+    def apply(self, path: str, document: Document) -> Document:
+        self.applied.append(path)
+        self.change(path, **document)
+        return self.get(path)
+
+    def delete(self, path: str) -> None:
+        if "deletionTimestamp" in self.objects[path]["metadata"]:
+            raise ApiRefusal(409, "it is being deleted already")
+        metadata = {**self.objects[path]["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        self.change(path, metadata=metadata)
+
+    def change(self, path: str, **fields: Any) -> None:
+        """Change an object as anybody may, which makes a new version of it if it differs."""
+        before = self.objects.get(path, {"metadata": {}})
+        metadata = {**before["metadata"], **fields.pop("metadata", {})}
+        after = copy.deepcopy({**before, **fields, "metadata": metadata})
+        if after != before:
+            self._version += 1
+            after["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[path] = after
+
+
+QUOTA = "/api/v1/namespaces/team-dev/resourcequotas/quota"
+HOME = "/api/v1/namespaces/team-dev"
+
+
+def orders(**more: Any) -> Orders:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "quota"},
+        "spec": {"hard": {"pods": "9"}},
+    }
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-dev"}}
+    made = Namespace(name="team-dev", project="team", domain="dev", digest="d", objects=(quota, home))
+    return Orders(installation="i", namespaces={"team-dev": made}, may_prune=True, **more)
+
+
+def states(report: Report) -> dict[str, str]:
+    return {entry["object"]: entry["state"] for entry in report.objects}
+
+
+APPLIED = {"Namespace/team-dev": "applied", "ResourceQuota/quota": "applied"}
+
+
+def test_what_a_quota_is_used_for_is_no_change_of_it() -> None:
+    server = ServerInMemory()
+    maker = NamespaceMaker(server)
+    (report,) = maker.make(orders())
+    assert states(report) == APPLIED
+    server.applied.clear()
+    server.change(QUOTA, status={"used": {"pods": "3"}})
+    (report,) = maker.make(orders())
+    assert (states(report), server.applied) == (APPLIED, [])
+    server.change(QUOTA, spec={"hard": {"pods": "99"}})
+    (report,) = maker.make(orders())
+    assert states(report)["ResourceQuota/quota"] == "repaired"
+    assert server.objects[QUOTA]["spec"] == {"hard": {"pods": "9"}}
+    assert server.applied == [QUOTA]
+
+
+def test_a_pod_that_starts_while_a_quota_is_applied_makes_it_no_repair() -> None:
+    server = ServerInMemory()
+    NamespaceMaker(server).make(orders())
+
+    class Busy(ServerInMemory):
+        def apply(self, path: str, document: Document) -> Document:
+            if path == QUOTA:
+                self.change(QUOTA, status={"used": {"pods": "4"}})
+            return super().apply(path, document)
+
+    busy = Busy()
+    busy.objects = server.objects
+    (report,) = NamespaceMaker(busy).make(orders())  # of an agent that was started since, which applies everything
+    assert busy.applied == [HOME, QUOTA]
+    assert states(report) == APPLIED
+
+
+def test_a_namespace_that_goes_is_waited_for_and_made_again() -> None:
+    server = ServerInMemory()
+    maker = NamespaceMaker(server)
+    maker.make(orders())
+    server.delete(HOME)
+    for repairer in (maker, maker, NamespaceMaker(server)):
+        (report,) = repairer.make(orders())
+        assert states(report) == {"Namespace/team-dev": "failed"}
+        assert "is made again when it is gone" in report.objects[0]["message"]
+        assert not report.exists
+        assert report.has_failed  # so that it is tried again soon
+    server.objects.clear()
+    (report,) = maker.make(orders())
+    assert set(states(report).values()) == {"repaired"}
+    assert report.exists
+
+
+def test_what_is_pruned_stays_so_until_it_is_gone() -> None:
+    server = ServerInMemory()
+    maker = NamespaceMaker(server)
+    maker.make(orders())
+    gone = Orders(installation="i", namespaces={}, may_prune=True, prunes_namespaces=True)
+    for _ in range(2):
+        (report,) = maker.make(gone)
+        assert states(report) == {"Namespace/team-dev": "pruned", "ResourceQuota/quota": "pruned"}
