@@ -230,10 +230,9 @@ class KubernetesEngine(CommandEngine):
 
     def _state(self, key: str, job: Object, pods: list[Object]) -> NativeState | None:
         namespace, logs = job["metadata"]["namespace"], self._watched.logs
-        outputs = self._outputs(key, job)
         for pod in pods:
-            if has_begun(pod):
-                logs.follow(key, namespace, pod["metadata"]["name"], outputs)
+            if has_begun(pod) and not logs.is_followed(key, pod["metadata"]["name"]):
+                logs.follow(key, namespace, pod["metadata"]["name"], self._outputs(key, job))
         event = self._watched.failure(namespace, key) if not pods else ""
         state = state_of(job, pods, event, self._obstacles.last(key))
         if self._suspensions.is_preempted(key, job, state):

@@ -105,11 +105,15 @@ class Logs:
         self._logs: dict[str, JobLog] = {}
 
     def follow(self, key: str, namespace: str, pod: str, outputs: list[str]) -> None:
-        """Keep what a pod prints from now on, unless that is done already."""
+        """Keep what a pod prints from now on."""
         log = self._log(key)
-        if pod not in log.followed and pod not in log.complete:
-            log.followed.add(pod)
-            self._loop.start(lambda: self._follow(log, namespace, pod, outputs))
+        log.followed.add(pod)
+        self._loop.start(lambda: self._follow(log, namespace, pod, outputs))
+
+    def is_followed(self, key: str, pod: str) -> bool:
+        """Whether what a pod prints is kept, or was kept until its end."""
+        log = self._log(key)
+        return pod in log.followed or pod in log.complete
 
     def is_complete(self, key: str, pod: str) -> bool:
         """Whether everything is kept that a pod has printed."""

@@ -91,7 +91,7 @@ class Watch:
         self._problem_at = 0.0  #: since when
         self._is_logged = False
         self._is_needed = is_needed
-        #: How often something has changed here.
+        #: How often something has changed here; it is counted after the change, so that who counts anew sees it.
         self.changes = 0
         self._loop = loop
         self._path = path
@@ -192,12 +192,12 @@ class Watch:
         if kind == "ERROR":
             raise_for(int(item.get("code", 500)), item)
         self._version = item["metadata"]["resourceVersion"]
-        self.changes += kind != "BOOKMARK"
         if kind == "DELETED":
             self._deleted(self._keep(item))
             self.items.pop(_name(item), None)
         elif kind != "BOOKMARK":
             self.items[_name(item)] = self._keep(item)
+        self.changes += kind != "BOOKMARK"
 
 
 async def lines(answer: httpx.Response) -> AsyncIterator[bytes]:

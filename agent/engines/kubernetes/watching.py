@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent.engines.kubernetes import names
@@ -29,6 +30,8 @@ class Watching:
             labelSelector=f"{names.MANAGED_BY}={names.AGENT}",
         )
         self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed_pod, deleted=self._keep_deleted_pod)
+        self._by_key: Mapping[str, Object] = {}
+        self._sorted_at = -1
         self.nodes = WatchedNodes(self.loop, self.pods, options.gpu_resource)
         # A Job whose pods a quota or an admission controller refuses says so in its events alone.
         self.events = Watch(
@@ -54,9 +57,13 @@ class Watching:
         """The Job of a key."""
         return self.jobs_by_key().get(key)
 
-    def jobs_by_key(self) -> dict[str, Object]:
-        """Every Job, by its key."""
-        return {name: job for (_, name), job in list(self.jobs.items.items())}
+    def jobs_by_key(self) -> Mapping[str, Object]:
+        """Every Job, by its key; there may be many thousands that have ended, so that they are sorted once a change."""
+        changes = self.jobs.changes
+        if changes != self._sorted_at:
+            self._by_key = {name: job for (_, name), job in list(self.jobs.items.items())}
+            self._sorted_at = changes
+        return self._by_key
 
     def pods_by_job(self) -> dict[tuple[str, str], list[Object]]:
         """The pods of each Job, by its namespace and name; those that were deleted as they were then."""
