@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from agent.engines.kubernetes import KubernetesEngine
 from agent.engines.kubernetes.api import Api
+from tests.support import programs
 from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import Site, running_site
 from tests.support.kubernetes import (
@@ -119,3 +120,25 @@ def site_settings(control_plane: KubernetesCluster, namespace: str, **options: A
         "graceSeconds": 1,
     }
     return {"engine": "kubernetes", "engine_options": {**defaults, **options}, "slots": 50}
+
+
+@contextmanager
+def running_janitor(site: Site) -> Iterator[Path]:
+    """The janitor of a site, and the file that it logs to."""
+    path = site.directory / "janitor.log"
+    with path.open("wb") as log:
+        configuration = str(site.directory / "agent.yaml")
+        janitor = programs.start(
+            "rainbow-agent", "janitor", "--config", configuration, env=site.variables(), stdout=log, stderr=log
+        )
+    try:
+        yield path
+    finally:
+        janitor.kill()
+        janitor.wait()
+
+
+def has_janitor(api: Api, site: Site) -> bool:
+    """Whether the janitor of a site has renewed its Lease; without it what must end with its lease is declined."""
+    leases = api.get("/apis/coordination.k8s.io/v1/namespaces/rainbow/leases")["items"]
+    return any(lease["metadata"]["name"].startswith(f"rainbow-janitor-{site.cluster}") for lease in leases)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from agent.engines.base import EngineUnavailable
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.api import Api
+from agent.engines.kubernetes.guard import LeaseObject
 from agent.engines.kubernetes.states import is_finished
-from tests.kubernetes.conftest import MakeSite
-from tests.support import programs
+from tests.kubernetes.conftest import MakeSite, has_janitor, running_janitor
 from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import Site, admin_of_agents
 from tests.support.waiting import wait_until
@@ -33,15 +35,8 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
 def site(make_site: MakeSite, admin: RunningAdmin) -> Iterator[Site]:
     """A cluster with a janitor, whose jobs would get half a minute to end."""
     site = make_site(admin, graceSeconds=30)
-    path = site.directory / "janitor.log"
-    with path.open("wb") as log:
-        configuration = str(site.directory / "agent.yaml")
-        janitor = programs.start(
-            "rainbow-agent", "janitor", "--config", configuration, env=site.variables(), stdout=log, stderr=log
-        )
-    yield site
-    janitor.kill()
-    janitor.wait()
+    with running_janitor(site):
+        yield site
 
 
 def job_of(api: Api, site: Site, attempt: int) -> dict[str, Any]:
@@ -56,7 +51,6 @@ def pods_of(api: Api, site: Site, attempt: int) -> list[dict[str, Any]]:
 
 def test_a_job_of_a_killed_agent_is_ended_by_the_janitor_before_its_next_attempt_begins(site: Site, api: Api) -> None:
     agent = site.start()
-    # Without a janitor's Lease such executions are declined.
     wait_until(lambda: has_janitor(api, site), 60, interval=0.5)
     spec = {"retry": {"attempts": 3, "backoff": "1s", "on_lost": "retry"}}
     site.create("guarded", "sh", "-c", STUBBORN, resources={"requests": {"cpu": "1m"}}, spec=spec)
@@ -90,9 +84,18 @@ def test_a_job_of_a_killed_agent_is_ended_by_the_janitor_before_its_next_attempt
     assert site.ended("guarded")["closure"]["phase"] == "ABORTED"
 
 
-def has_janitor(api: Api, site: Site) -> bool:
-    leases = api.get("/apis/coordination.k8s.io/v1/namespaces/rainbow/leases")["items"]
-    return any(lease["metadata"]["name"].startswith(f"rainbow-janitor-{site.cluster}") for lease in leases)
+def test_the_lease_of_another_cluster_is_not_taken_for_ones_own(api: Api) -> None:
+    """Leases are named without capitals and '_'."""
+    mark = secrets.token_hex(4)
+    for role in ("agent", "janitor"):
+        first, second = (LeaseObject(api, "rainbow", role, f"{name}{mark}", "me") for name in ("East_", "east-"))
+        assert first.name == second.name
+        first.renew(15)
+        with pytest.raises(EngineUnavailable, match=f"is that of the cluster 'East_{mark}'"):
+            second.renew(15)
+        first.renew(15)
+        assert first.seconds_since_renewal() is not None
+        assert second.seconds_since_renewal() is None
 
 
 def test_without_a_janitor_what_must_end_with_its_lease_is_declined(make_site: MakeSite, admin: RunningAdmin) -> None:

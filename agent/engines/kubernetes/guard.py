@@ -9,6 +9,7 @@ that must be guarded.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -21,12 +22,14 @@ from agent.engines.kubernetes.api import Api, Refusal
 #: How long a janitor may be silent.
 JANITOR_SECONDS = 15
 _FRESH_SECONDS = 5.0
+#: What Kubernetes takes in the name of a Lease.
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def lease_name(role: str, cluster: str) -> str:
     """The name of the Lease of an agent or a janitor."""
     label = names.cluster_label(cluster).lower().replace("_", "-")
-    return f"rainbow-{role}-{label}"
+    return f"rainbow-{role}-{label if _SUBDOMAIN.fullmatch(label) else names.digest(cluster)}"
 
 
 class LeaseObject:
@@ -39,6 +42,7 @@ class LeaseObject:
         self.name = lease_name(role, cluster)
         self._holder = holder
         self._labels = {names.MANAGED_BY: names.AGENT, names.CLUSTER: names.cluster_label(cluster)}
+        self._is_known = False  #: whether it is there, and this cluster's
 
     def read(self) -> dict[str, Any] | None:
         """The Lease; None where there is none."""
@@ -50,13 +54,15 @@ class LeaseObject:
             raise EngineUnavailable(f"the Lease {self.name} cannot be read: {refusal}") from refusal
 
     def seconds_since_renewal(self) -> float | None:
-        """How long ago it was written last, both times by the API server's clock; None where there is none."""
+        """How long ago it was written last, both times by the API server's clock; None where there is none of ours."""
         try:
             lease, now = self._api.get_with_time(f"{self._path}/{self.name}")
         except Refusal as refusal:
             if refusal.status == 404:
                 return None
             raise EngineUnavailable(f"the Lease {self.name} cannot be read: {refusal}") from refusal
+        if not self._is_ours(lease):
+            return None
         # The API server notes when a manager has last changed a field.
         times = [entry["time"] for entry in lease["metadata"].get("managedFields", ()) if "time" in entry]
         written = max(times, default=lease["metadata"]["creationTimestamp"])
@@ -64,6 +70,11 @@ class LeaseObject:
 
     def renew(self, seconds: float) -> None:
         """Let it last for so many seconds from now."""
+        if not self._is_known and (lease := self.read()) is not None and not self._is_ours(lease):
+            raise EngineUnavailable(
+                f"the Lease {self.name} is that of the cluster '{names.label(lease, names.CLUSTER)}', whose name is "
+                "nearly the same: set engineOptions.leaseNamespace of one of them"
+            )
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": max(1, math.ceil(seconds)), "renewTime": now}
         try:
@@ -72,6 +83,11 @@ class LeaseObject:
             if refusal.status != 404:
                 raise EngineUnavailable(f"the Lease {self.name} cannot be renewed: {refusal}") from refusal
             self._create(spec)
+        self._is_known = True
+
+    def _is_ours(self, lease: Mapping[str, Any]) -> bool:
+        """Whether a Lease is this cluster's: names of Leases have no capitals and no '_', which clusters may have."""
+        return names.label(lease, names.CLUSTER) == self._labels[names.CLUSTER]
 
     def _create(self, spec: Mapping[str, Any]) -> None:
         metadata = {"name": self.name, "namespace": self._namespace, "labels": self._labels}

@@ -49,6 +49,11 @@ def cluster_label(cluster: str) -> str:
     """The name of a cluster as the value of a label, which is shorter than names may be."""
     if re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", cluster):
         return cluster
+    return digest(cluster)
+
+
+def digest(cluster: str) -> str:
+    """What stands for the name of a cluster where Kubernetes does not take it."""
     return hashlib.blake2b(cluster.encode(), digest_size=10).hexdigest()
 
 
