@@ -1,10 +1,12 @@
 """One pool of a plain machine, Slurm, Kubernetes and, where it is installed, Flux.
 
-The same jobs have the same logs and reasons on each, and what one declines goes on.
+The same jobs have the same logs and reasons on each, what one declines goes on, and what an agent does past its lease
+changes nothing.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -14,7 +16,8 @@ import pytest
 import requests
 
 from agent.engines.kubernetes.api import Api
-from tests.kubernetes.conftest import make_namespace, site_settings
+from agent.engines.local import processes
+from tests.kubernetes.conftest import has_janitor, make_namespace, running_janitor, site_settings
 from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import DOMAIN, PROJECT, Site, admin_of_agents, running_site
 from tests.support.flux import is_installed, running_flux
@@ -32,7 +35,8 @@ HELLO = ["sh", "-c", "echo hello; echo again"]
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
-    with admin_of_agents(tmp_path_factory.mktemp("admin")) as admin:
+    times = {"leaseSeconds": 15, "waitSeconds": 3, "unreachableSeconds": 20, "lostSeconds": 25}
+    with admin_of_agents(tmp_path_factory.mktemp("admin"), **times) as admin:
         yield admin
 
 
@@ -62,6 +66,7 @@ def sites(
             name: stack.enter_context(running_site(admin, tmp_path_factory.mktemp(name), **settings[name]))
             for name in ENGINES
         }
+        stack.enter_context(running_janitor(sites["kubernetes"]))
         for site in sites.values():
             site.start()
         for site in sites.values():
@@ -72,6 +77,15 @@ def sites(
 def is_ready(site: Site) -> bool:
     answer = requests.get(f"{site.admin.url}/api/v1/clusters/{site.cluster}", timeout=60)
     return bool(answer.json().get("state") == "ready")
+
+
+def has_ended(key: str) -> bool:
+    """Whether no process of a native job is left on this machine, in a pod or not."""
+    return not processes.marked(key)
+
+
+def holds_nothing(site: Site) -> bool:
+    return site.intents() == []
 
 
 def put_pool(admin: RunningAdmin, name: str, *sites: Site, strategy: str = "spill") -> None:
@@ -87,10 +101,10 @@ def create_in(site: Site, pool: str, name: str, **job: Any) -> dict[str, Any]:
     return site.ended(name)
 
 
-def begin_in(site: Site, pool: str, name: str, **job: Any) -> dict[str, Any]:
+def begin_in(site: Site, pool: str, name: str, *, retry: dict[str, Any] | None = None, **job: Any) -> dict[str, Any]:
     """The answer to the creation of an execution in a pool."""
-    assignment = {"cluster_assignment": {"cluster_pool_name": pool}}
-    body = {"project": PROJECT, "domain": DOMAIN, "name": name, "spec": {**assignment, "job": job}}
+    spec = {"cluster_assignment": {"cluster_pool_name": pool}, "job": job, **({"retry": retry} if retry else {})}
+    body = {"project": PROJECT, "domain": DOMAIN, "name": name, "spec": spec}
     answer = requests.post(f"{site.admin.url}/api/v1/executions", json=body, timeout=60)
     assert answer.status_code == 200, answer.text
     document: dict[str, Any] = answer.json()
@@ -195,3 +209,37 @@ def test_a_pool_that_asks_hears_every_engine_and_goes_where_none_says_never(admi
         assert any(answer == "never" and "image" in reason for answer, reason in heard["image"][engine]), heard["image"]
     refusal = ("never", "resources.exclusive: Kubernetes gives no job a node of its own")
     assert refusal in heard["alone"]["kubernetes"], heard["alone"]
+
+
+def test_an_agent_that_was_stopped_past_its_lease_changes_nothing_of_the_attempt_after_it(
+    admin: RunningAdmin, sites: Sites, api: Api, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    wait_until(lambda: has_janitor(api, sites["kubernetes"]), 60, interval=0.5)
+    retry = {"attempts": 3, "backoff": "1s", "on_lost": "retry"}
+    script = "echo attempt $RAINBOW_ATTEMPT; [ $RAINBOW_ATTEMPT -gt 1 ] || sleep 600"
+    with running_site(admin, tmp_path_factory.mktemp("spare")) as spare:
+        spare.start()
+        wait_until(partial(is_ready, spare), 60)
+        for engine, site in sites.items():
+            put_pool(admin, f"fenced-{engine}", site, spare)
+            begin_in(site, f"fenced-{engine}", f"fenced-{engine}", command=["sh", "-c", script], retry=retry)
+        for engine, site in sites.items():
+            assert site.running(f"fenced-{engine}")["cluster"] == site.cluster
+            site.agents[-1].send_signal(signal.SIGSTOP)
+        try:
+            for engine, site in sites.items():
+                wait_until(partial(has_ended, site.key(f"fenced-{engine}", 1)), 60)
+                execution = spare.ended(f"fenced-{engine}")
+                assert (execution["cluster"], execution["attempt"]) == (spare.cluster, 2), execution
+        finally:
+            for site in sites.values():
+                site.agents[-1].send_signal(signal.SIGCONT)
+        for engine, site in sites.items():
+            name = f"fenced-{engine}"
+            wait_until(partial(is_ready, site), 60)
+            wait_until(partial(holds_nothing, site), 60)
+            assert outcome(site, name) == ("SUCCEEDED", "SUCCEEDED", 0, 2)
+            assert site.printed(name)["data"] == "attempt 2\n"
+            attempts = site.get(name, "/explanation")["attempts"]
+            ends = [(attempt["cluster"], attempt["phase"], attempt["reason"]["code"]) for attempt in attempts]
+            assert ends == [(site.cluster, "FAILED", "CLUSTER_LOST"), (spare.cluster, "SUCCEEDED", "SUCCEEDED")], ends
