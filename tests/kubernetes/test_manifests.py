@@ -53,12 +53,14 @@ def token_of(api: Api, account: str) -> str:
 
 def test_the_base_names_every_manifest_and_the_api_server_takes_them(api: Api) -> None:
     (base,) = documents("kustomization.yaml")
-    beside = {"kustomization.yaml", "prune-namespaces.yaml", "Containerfile"}
+    beside = {"kustomization.yaml", "prune-namespaces.yaml", "migrate.yaml", "Containerfile"}
     assert {*base["resources"]} | beside == {path.name for path in _DIRECTORY.iterdir()}
     for document in in_base("Deployment", "StatefulSet", "ConfigMap", "Service"):
         # A dry run with strict validation: an unknown field is an error.
         api.create(f"{_PATHS[document['kind']]}?dryRun=All&fieldValidation=Strict", document)
     assert api.get(_PATHS["Deployment"])["items"] == []
+    (migration,) = documents("migrate.yaml")
+    api.create("/apis/batch/v1/namespaces/rainbow/jobs?dryRun=All&fieldValidation=Strict", migration)
 
 
 def in_base(*kinds: str) -> list[dict[str, Any]]:
@@ -96,7 +98,7 @@ def test_the_image_has_what_the_manifests_run() -> None:
         if line.startswith("COPY"):
             assert all((top / source).exists() for source in line.split()[1:-1]), line
     scripts = (top / "setup.cfg").read_text(encoding="utf-8")
-    for document in in_base("Deployment", "StatefulSet"):
+    for document in (*in_base("Deployment", "StatefulSet"), *documents("migrate.yaml")):
         pod = document["spec"]["template"]["spec"]
         assert f"--uid {pod['securityContext']['runAsUser']} " in text
         for container in pod["containers"]:
