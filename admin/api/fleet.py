@@ -39,7 +39,7 @@ from admin.messages.selectors import with_times
 from admin.messages.shared import Answer
 from admin.messages.shares import SharesAnswer, SharesQuery
 from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer, SwitchedClustersAnswer, SwitchesBody
-from admin.services import fleet, past_definitions
+from admin.services import fleet, groups, past_definitions
 from admin.services.cluster_comparisons import compare_clusters
 from admin.services.shares import pool_shares
 from admin.services.switches import Switched, switch_clusters
@@ -53,7 +53,7 @@ _DEFAULT_WINDOW = timedelta(hours=1)
 def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
     if kind is FleetKind.CLUSTER:
         return ClusterDetailsAnswer.from_details(fleet.get_cluster(context(), name))
-    return GroupAnswer.from_view(fleet.get_group(context(), kind, name))
+    return GroupAnswer.from_view(groups.get_group(context(), kind, name))
 
 
 def _list(kind: FleetKind, query: Fields, after: str, most: int) -> Sequence[ClusterAnswer | GroupAnswer]:
@@ -67,8 +67,8 @@ def _list(kind: FleetKind, query: Fields, after: str, most: int) -> Sequence[Clu
             **paging,
         )
         return [ClusterAnswer.from_view(view) for view in views]
-    groups = fleet.list_groups(context(), kind, unused=query["unused"], **paging)
-    return [GroupAnswer.from_view(view) for view in groups]
+    found = groups.list_groups(context(), kind, unused=query["unused"], **paging)
+    return [GroupAnswer.from_view(group) for group in found]
 
 
 def _chosen(query: Fields) -> fleet.ClusterFilter:

@@ -11,7 +11,7 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.resources import format_amounts
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, is_pruned
-from admin.services.fleet import GroupView
+from admin.services.groups import GroupView
 
 
 class MemberAnswer(Answer):

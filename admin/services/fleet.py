@@ -1,4 +1,4 @@
-"""The fleet: define, list and delete clusters, pools and labels, and take the reports of clusters."""
+"""The fleet: define and delete clusters, pools and labels, list clusters, and take their reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from admin.core.executions.switch_outcomes import of_running
 from admin.core.fleet.clusters import REPORTED, Cluster, differs_only_in_load, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
-from admin.core.fleet.summaries import describe_cluster, describe_group, off_because, states_of
+from admin.core.fleet.summaries import describe_cluster, off_because, states_of
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
@@ -28,9 +28,9 @@ from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
-from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
+from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, find_unused, fleet_of
+from admin.services.definitions import current_fleet, find_unused
 from admin.services.description_views import DescriptionView, newest_description
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.own_settings import EffectsByKind
@@ -96,86 +96,15 @@ class ClusterDetails(ClusterView):
     described: DescriptionView | None  #: the newest revision of its description
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupView:
-    """A pool or label, with a fleet that has its members, and the revision that defined it."""
-
-    group: Group
-    fleet: Fleet
-    capacity: GroupCapacity
-    summary: str  #: which members take work, and why others do not
-    provenance: Provenance | None  #: None for one of configuration, and where the revision is no longer kept
-    switched_off: Mapping[str, Mapping[str, Provenance]]  #: what set the states that keep work from some members
-
-
 Named = TypeVar("Named", Cluster, Group)
 
 
-def _page(of: Iterable[Named], after: str, most: int) -> list[Named]:
+def page_of(of: Iterable[Named], after: str, most: int) -> list[Named]:
     """The first of what comes after a name, by name."""
     return sorted((each for each in of if each.name > after), key=lambda each: each.name)[:most]
 
 
-def list_groups(
-    context: Context, kind: FleetKind, *, unused: bool = False, after: str = "", most: int = maxsize
-) -> list[GroupView]:
-    """The first pools, or labels, after a name; perhaps only those that nothing uses."""
-    with context.database.reading() as connection:
-        current = current_fleet(context, connection)
-        groups = _groups(current, kind)
-        if unused:
-            names = find_unused(context, connection, kind)
-            groups = {name: group for name, group in groups.items() if name in names}
-        return _group_views(context, connection, current, _page(groups.values(), after, most))
-
-
-def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
-    """One pool or label."""
-    with context.database.reading() as connection:
-        part = fleet_of(context, connection, fleet.get_definitions(connection, [(kind, name)]))
-        if name not in _groups(part, kind):
-            raise not_found(context, connection, kind, name)
-        return _group_views(context, connection, part, [_groups(part, kind)[name]])[0]
-
-
-def _group_views(context: Context, connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
-    shown = list(groups)
-    defined = defined_by(connection, (group.definition for group in shown))
-    clusters, capacities = _capacities(context, connection, current, shown)
-    switched_off = _switched_off(context, connection, clusters.values())
-    return [
-        GroupView(
-            group=group,
-            fleet=current,
-            capacity=capacity,
-            summary=describe_group(
-                group,
-                clusters,
-                capacity.total,
-                capacity.free,
-                switched_off,
-                context.clock(),
-                full=capacity.full,
-            ),
-            provenance=defined.get(group.definition.version or 0),
-            switched_off=switched_off,
-        )
-        for group, capacity in zip(shown, capacities, strict=True)
-    ]
-
-
-def _switched_off(
-    context: Context, connection: Connection, clusters: Iterable[Cluster]
-) -> dict[str, dict[str, Provenance]]:
-    """What set the states by which operators keep work from clusters, by cluster and state."""
-    off = [cluster for cluster in clusters if not cluster.enabled or cluster.state.cordoned]
-    return {
-        name: {state: made_by for state, made_by in states.items() if state in SWITCHED_STATES}
-        for name, states in cluster_provenance(context, connection, off).items()
-    }
-
-
-def _capacities(
+def capacities_of(
     context: Context, connection: Connection, current: Fleet, groups: Sequence[Group]
 ) -> tuple[Mapping[str, Cluster], list[GroupCapacity]]:
     """The members of some groups by name, and what those of each group have together."""
@@ -191,14 +120,15 @@ def _with_states(connection: Connection, clusters: Sequence[Cluster]) -> dict[st
     return {cluster.name: cluster.with_state(states.get(cluster.name, cluster.state)) for cluster in clusters}
 
 
-def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
+def groups_of(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
+    """The pools, or labels, of a fleet by name."""
     return current.pools if kind is FleetKind.POOL else current.labels
 
 
 def not_found(context: Context, connection: Connection, kind: FleetKind, name: str) -> NotFound:
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
-    names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
+    names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else groups_of(current, kind)
     return row_not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
 
 
@@ -237,7 +167,7 @@ def list_clusters(
             if (state is None or state in states_of(cluster))
             and (takes_work is None or takes_work is not bool(off_because(cluster)))
         ]
-        return _views(context, connection, current, _page(clusters, after, most))
+        return _views(context, connection, current, page_of(clusters, after, most))
 
 
 def count_clusters(context: Context, chosen: ClusterFilter) -> ClusterCounts:
@@ -299,7 +229,7 @@ def view_cluster(context: Context, connection: Connection, name: str) -> Cluster
         outlooks=_outlooks(context, connection, view.cluster, leased),
         queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
         waiting_for=_seen(context, execution_queue.waiting_for(connection, name, MOST_EXECUTIONS)),
-        by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
+        by_pool=dict(zip(view.pools, capacities_of(context, connection, current, pools)[1], strict=True)),
         recent_wait=_recent_wait(connection, name),
         ignored_settings=ignored_fields(view.cluster.state.report.get("engine"), context.settings.kinds),
         loss=view_cluster_loss(context, connection, view.cluster),
