@@ -85,7 +85,8 @@ def _object_rows(entry: Document) -> Iterator[list[str]]:
     for on_cluster in entry["clusters"]:
         cluster = on_cluster["cluster"]
         if on_cluster["state"] == "pending":
-            yield [entry["namespace"], cluster, "", "pending", "its agent has not applied this yet"]
+            waits = "it cannot be rendered" if entry["problems"] else "its agent has not applied this yet"
+            yield [entry["namespace"], cluster, "", "pending", waits]
         for item in on_cluster["objects"]:
             yield [entry["namespace"], cluster, item["object"], item["state"], item.get("message") or ""]
     if not entry["problems"] and not entry["clusters"]:
