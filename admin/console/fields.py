@@ -144,7 +144,7 @@ def input_field(name: str, declared: Mapping[str, Any]) -> Field:
         kind=kind,
         words=words,
         required=bool(declared.get("required", "default" not in declared)),
-        hint=" ".join(filter(None, [_type_words(declared), str(declared.get("description", ""))])),
+        hint=": ".join(filter(None, [_type_words(declared), str(declared.get("description", ""))])),
     )
     return field._replace(default=shown(field, declared.get("default")))
 

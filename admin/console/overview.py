@@ -9,6 +9,7 @@ from flask import request
 
 from admin.api.current import context
 from admin.console.answers import ask, ask_if_allowed, asked_query
+from admin.console.days import BY, days_of, heights
 from admin.console.executions import longest_wait
 from admin.console.live import ANEW
 from admin.console.pages import Pages, render
@@ -23,7 +24,6 @@ _UNFINISHED = (Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value)
 _DAYS = 14
 #: Executions whose days are counted, the newest; more would take longer than all else on the page.
 _MOST_IN_DAYS = 20_000
-_HEIGHT = 40  #: of the highest bar
 #: A larger fleet is counted, and only clusters that take no work are listed.
 _MOST_CLUSTERS = 12
 
@@ -55,7 +55,8 @@ def show_overview() -> str:
         ),
         # Not when the page is shown anew: days change slowly, and to count many executions takes longer than all else.
         **({"days": None} if ANEW in request.headers else _days()),
-        changes=ask_if_allowed("list_revisions", {"limit": _FEW}),
+        heights=heights,
+        changes=ask_if_allowed("list_timeline", {"source": "revision", "limit": _FEW}),
     )
 
 
@@ -80,35 +81,13 @@ def _waits() -> dict[str, Any] | None:
 
 
 def _days() -> dict[str, Any]:
-    """How many executions were created on each of the last days, and how long they waited on average for a start.
-
-    The oldest day comes first. Where there are very many executions, only the newest of them are counted: `counted` is
-    then how many, the first of their days is counted in part, and the days before it are not.
-    """
-    counted = ask_if_allowed("count_executions", {"by": "day", "created_after": f"{_DAYS}d", "limit": _MOST_IN_DAYS})
+    """The last days; `counted` is how many executions were, where there are more."""
+    today = context().clock().astimezone(UTC).date()
+    first = today - timedelta(days=_DAYS)
+    asked = {"by": ",".join(BY), "created_after": first.isoformat(), "limit": _MOST_IN_DAYS}
+    counted = ask_if_allowed("count_executions", asked)
     if counted is None:
         return {"days": None, "counted": None}
-    by_day = {count["value"]: count for count in counted["counts"]}
+    days = days_of(counted, first, today)
     is_partial = "token" in counted
-    first_counted = min(by_day, default="9999") if is_partial else ""
-    today = context().clock().astimezone(UTC).date()
-    days: list[dict[str, Any]] = []
-    for back in range(_DAYS, -1, -1):
-        day = today - timedelta(days=back)
-        count = by_day.get(day.isoformat(), {})
-        days.append(
-            {
-                "day": day.isoformat(),
-                "next": (day + timedelta(days=1)).isoformat(),
-                "count": count.get("count", 0),
-                "waited": (count.get("started") or {}).get("mean_seconds"),
-                "is_counted": day.isoformat() >= first_counted,
-                "is_partial": is_partial and day.isoformat() == first_counted,
-            }
-        )
-    for name, height in (("count", "height"), ("waited", "wait_height")):
-        most = max(bar[name] or 0 for bar in days)
-        for bar in days:
-            bar[height] = max(1, round(_HEIGHT * bar[name] / most)) if bar[name] else 0
-    total = sum(bar["count"] for bar in days)
-    return {"days": days if total or is_partial else [], "counted": total if is_partial else None}
+    return {"days": days if counted["total"] or is_partial else [], "counted": counted["total"] if is_partial else None}

@@ -8,7 +8,7 @@ from typing import Annotated
 from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.executions.selectors import DAY, GROUPS
+from admin.core.executions.selectors import DAYS, GROUPS
 from admin.core.resources import Amounts, in_units
 from admin.messages.execution_lists import StateSelector
 from admin.messages.requests import Whole
@@ -21,7 +21,8 @@ from admin.store.execution_lists import LIST_LIMITS
 
 class ExecutionCountsQuery(StateSelector):
     by = fields.String(
-        required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY; or two of them: project,cluster."}
+        required=True,
+        metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY; or up to three of them: project,cluster."},
     )
     limit = Whole(
         validate=validate.Range(min=1, max=LIST_LIMITS.counted),
@@ -73,7 +74,7 @@ class StartedAnswer(Answer):
 
 class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Of the first group; empty for those that have none.")]
-    values: Annotated[list[str] | None, Meta(description="Of both groups, where two were asked for.")] = None
+    values: Annotated[list[str] | None, Meta(description="Of every group, where more than one was asked for.")] = None
     count: int
     not_before: Annotated[
         Time | None, Meta(description="When the first of those in back-off may start, or is decided by bids.")
@@ -105,7 +106,7 @@ class ExecutionCountsAnswer(SeenAnswer):
     @classmethod
     def from_counted(cls, by: Sequence[str], counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
         groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.values))
-        if by[0] == DAY:
+        if by[0] in DAYS:
             groups.sort(key=lambda group: group.values[0], reverse=True)
         return cls(
             by=",".join(by),

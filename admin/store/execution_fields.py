@@ -31,7 +31,7 @@ from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
 from admin.core.executions.causes import CAUSE_RULES, TRIED_AGAIN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
-from admin.core.executions.selectors import DAY, LABEL_PREFIX, PLACE, Condition
+from admin.core.executions.selectors import DAYS, LABEL_PREFIX, PLACE, Condition
 from admin.core.fleet.clusters import SILENT
 from admin.core.placement.routes import RouteKind
 from admin.core.provenance import CLAIM
@@ -52,7 +52,6 @@ _COLUMNS = {
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
-    "day": ("created_at",),
     "exit_code": ("exit_code", "phase", "last_failure"),
     "gpu": ("demand_gpu",),
     "image": ("content",),
@@ -65,6 +64,7 @@ _COLUMNS = {
     "requested_cluster": ("route_kind", "route_name"),
     "silent": ("silent_since", "finished_at", "cluster"),
     "waited": ("created_at", "not_before", "last_failure", "started_at", "finished_at"),
+    **{day: (time,) for day, time in DAYS.items()},
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
@@ -106,8 +106,8 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         return _with_claim(table.c.created_by, table.c.claimed_by)
     if field == "abort_principal":
         return _shown_actor(table, "abort")
-    if field == DAY:
-        return _Day(table.c.created_at)
+    if field in DAYS:
+        return _Day(table.c[DAYS[field]])
     if field == "gpu":
         return table.c.demand_gpu
     if field == "not_before":

@@ -98,7 +98,7 @@ def parse_origin(text: str, place: str) -> str:
 
 
 def parse_groups(text: str, place: str) -> str:
-    """What executions can be counted by, in any spelling: one word, or two with a comma between."""
+    """What executions can be counted by, in any spelling: one word, or several with commas between."""
     return ",".join(_parse_group(word.strip(), place) for word in text.split(","))
 
 

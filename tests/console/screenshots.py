@@ -34,6 +34,8 @@ _PAGES = {
     "topology": "/console/fleet/topology",
     "token-pool": "/console/token-pools/licences",
 }
+#: What is filled in on a page, and what is there once that is answered.
+_FILLED = {"create": ({"inputs.data": "s3://examples/overnight"}, "#where strong")}
 #: What of a long page is to be seen.
 _PARTS = {"cluster": ".icicle"}
 _SCROLL = "(selector) => document.querySelector(selector).scrollIntoView({ block: 'center' })"
@@ -52,6 +54,10 @@ def main() -> None:
                     for page, path in _PAGES.items():
                         path_of_picture = _DOCS / f"console-{page}-{width}.jpeg"
                         shown = visitor.visit(path)
+                        fields, answered = _FILLED.get(page, ({}, "main"))
+                        for name, value in fields.items():
+                            shown.fill(f"[name='{name}']", value)
+                        shown.wait_for_selector(answered)
                         if page in _PARTS:
                             shown.evaluate(_SCROLL, _PARTS[page])
                         path_of_picture.write_bytes(_picture(shown))

@@ -25,7 +25,7 @@ from tests.support.agents import Clock, set_clock
 from tests.support.apps import context_of
 from tests.support.openid_provider import CLIENT, OpenIdProvider
 from tests.support.openid_tokens import AUDIENCE
-from tests.support.placing import DOMAIN, JOB, PROJECT, created, execution, put_cluster
+from tests.support.placing import API, DOMAIN, JOB, PROJECT, created, execution, put_cluster
 from tests.support.small_console import HOSTILE
 
 SLOW_ON = ("postgresql",)
@@ -61,9 +61,14 @@ def test_files_are_kept_for_ever_by_the_hash_in_their_address(api: FlaskClient) 
 
 def test_what_the_overview_counts_leads_to_its_list(api: FlaskClient) -> None:
     created(api, "today")
+    created(api, "over")
+    assert api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/over").status_code == 200
     page = api.get("/console/").text
     [day] = set(re.findall(r'href="(/console/executions\?created_after=[^"]+)"', page))
     assert "/today" in api.get(unescape(day)).text
+    [finished] = set(re.findall(r'href="(/console/executions\?filters=gte[^"]+)"', page))
+    ended = api.get(unescape(finished)).text
+    assert ("/over" in ended, "/today" in ended) == (True, False)
     put_cluster(api, "east")
     number = re.search(r'href="/console/history/(\d+)"', api.get("/console/").text)
     assert number is not None
@@ -73,11 +78,12 @@ def test_what_the_overview_counts_leads_to_its_list(api: FlaskClient) -> None:
 def test_days_are_not_counted_when_the_overview_is_shown_anew(api: FlaskClient) -> None:
     created(api, "today")
     live, _, rest = api.get("/console/").text.partition("The last two weeks")
-    assert "Created a day" in rest
+    assert "Waiting when the day was over" in rest
     assert live.rindex("</section>") < live.rindex("</div>") < live.rindex('<div class="grid">')  # of no live region
     anew = api.get("/console/", headers={"Rainbow-Live": "1"}).text
     assert "Waiting longest" in anew
-    assert "by=day" not in anew
+    assert "day_finished" not in anew
+    assert "day_finished" in rest
 
 
 def test_a_refused_form_leads_back_to_its_page(api: FlaskClient) -> None:

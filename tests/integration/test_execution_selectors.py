@@ -355,6 +355,27 @@ def test_executions_are_counted_by_the_day_of_their_creation(shared: FlaskClient
     assert list(counted(shared, project, "day").items()) == [(tomorrow, 1), (today.isoformat(), 2)]
 
 
+def test_executions_are_counted_by_the_days_of_their_start_and_end(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    first, second = clock().date().isoformat(), (clock().date() + timedelta(days=1)).isoformat()
+    agent: PlayedAgent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name in ("ends", "runs", "waits"):
+        add(agent, name)
+    agent.start()
+    clock.advance(24 * 3600)
+    agent.finish(agent.start(), "SUCCEEDED")
+    answer = get(shared, f"execution_counts?project={project}&by=day,day-started,day_finished")
+    assert {tuple(group["values"]): group["count"] for group in answer["counts"]} == {
+        (first, first, ""): 1,
+        (first, second, second): 1,
+        (first, "", ""): 1,
+    }
+    assert counted(shared, project, "day_finished") == {second: 1, "": 2}
+    four = f"{API}/execution_counts?by=day,day_started,day_finished,phase"
+    refused(shared.get(four), 400, "invalid_request", "by")
+
+
 def test_what_runs_is_sorted_by_its_start(
     shared: FlaskClient, shared_context: Context, clock: Clock, project: str
 ) -> None:

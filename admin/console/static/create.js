@@ -12,7 +12,7 @@ const isAskable = () => {
   const fields = new FormData(form);
   const isFilled = (name) => Boolean(fields.get(name)?.trim());
   const runs = fields.has("plan_name") || isFilled("spec.job.command") || isFilled("spec.job.image");
-  return isFilled("project") && isFilled("domain") && runs;
+  return runs && [...form.querySelectorAll("[aria-required]")].every((field) => isFilled(field.name));
 };
 
 async function show() {

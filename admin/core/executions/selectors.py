@@ -123,8 +123,8 @@ SORT_FIELDS = (
     *("created_at", "updated_at", "started_at", "finished_at", "not_before"),
     *("name", "phase", "cluster", "pool", "label", *AS_OF_NOW),
 )
-#: The day of creation, in UTC, which executions are only counted by.
-DAY = "day"
+#: Days in UTC, which executions are only counted by, and the times that they are days of.
+DAYS = {"day": "created_at", "day_started": "started_at", "day_finished": "finished_at"}
 #: What executions are counted by, and the field that each stands for.
 GROUPS = {
     **{
@@ -142,7 +142,7 @@ GROUPS = {
     "queue": "queue",
     "on_lost": "on_lost",
     "image": "image",
-    DAY: DAY,
+    **{day: day for day in DAYS},
 }
 
 #: The most conditions of a filter, and the most characters.
@@ -150,7 +150,7 @@ MOST_TERMS = 50
 MOST_FILTER_LENGTH = 4000
 _MOST_DIGITS = 9
 #: The most groups that executions are counted by at once.
-_MOST_GROUPS = 2
+_MOST_GROUPS = 3
 _NO_TERM = "is not of the form function(field,value), such as eq(phase,QUEUED)"
 _TERM = re.compile(r"([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,(.*)\)", re.DOTALL)
 #: A value in quotes, in which a backslash stands before a quote or a backslash; or plain characters.
@@ -217,10 +217,10 @@ def check_sort_field(field: str) -> str:
 
 
 def check_groups(text: str) -> tuple[str, ...]:
-    """What executions are counted by, of up to two words with a comma between; Invalid for anything else."""
+    """What executions are counted by, of up to three words with commas between; Invalid for anything else."""
     groups = tuple(check_group(word.strip()) for word in text.split(","))
     if len(groups) > _MOST_GROUPS or len(set(groups)) < len(groups):
-        raise invalid("by", f"names {len(groups)} groups: give one, or two that differ.")
+        raise invalid("by", f"names {len(groups)} groups: give one, or up to {_MOST_GROUPS} that differ.")
     return groups
 
 

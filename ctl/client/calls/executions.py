@@ -171,7 +171,7 @@ class ExecutionCalls(Calls):
             for group in page["counts"]:
                 _add_group(groups, group)
         counts = sorted(groups.values(), key=lambda group: (-group["count"], group_values(group)))
-        if by.split(",")[0] == "day":
+        if by.startswith("day"):
             counts.sort(key=lambda group: str(group["value"]), reverse=True)
         return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **remarks}
 

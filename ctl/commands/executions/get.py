@@ -68,8 +68,9 @@ ones are left out unless --state selects them.
 shows everything about one execution: the request, the job, the settings and the events.
 
 --by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}, or by
-two of them: project,cluster. NEXT ATTEMPT is when the first of those in back-off may start again, or of those about
-which clusters are asked is decided or asked about again; CPU, MEMORY and GPU
+up to three of them: project,cluster. Days are those of the creation, the start or the end, in UTC. NEXT ATTEMPT is when
+the first of those in back-off may start again, or of those about which clusters are asked is decided or asked about
+again; CPU, MEMORY and GPU
 are what they request together. WAITING are those that wait for their start, and how long the first and the median of
 them have: --phase QUEUED --by pool,user tells who waits longest. -o wide adds how many have started, and how long those
 had waited.
@@ -112,7 +113,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         name_argument(required=False, metavar="[NAME]"),
         *scope_options(),
         *_LIST_FILTERS,
-        text_option("by", metavar="GROUP", help="Count them by this instead, or by two: A,B. See above."),
+        text_option("by", metavar="GROUP", help="Count them by this instead, or by several: A,B. See above."),
         Option(["--details"], is_flag=True, help="Everything about one execution."),
         Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
         option("nodeID", metavar="ID", hidden=True),
