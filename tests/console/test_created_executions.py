@@ -33,7 +33,7 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.wait_for_selector(f"#where strong:text-is('{site.cluster}')")  # told while the form is filled in
         visitor.check()
         page.click("button.primary:text-is('Create')")
-        assert "followed was created." in page.inner_text("[role=status]")
+        assert "followed was created." in visitor.told
         page.evaluate("window.isLoadedOnce = true")
         page.wait_for_selector("[data-live] :text-is('RUNNING')")
         assert page.evaluate("window.isLoadedOnce")  # it was changed in place
@@ -54,9 +54,8 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.click("button.primary:text-is('Create')")
         page.wait_for_selector("[data-live] :text-is('RUNNING')")
         page.click("text='Cancel…'")
-        page.fill("[name=confirmation]", "stopped")
-        page.click("button.danger")
-        assert "stopped is being ended." in page.inner_text("[role=status]")
+        visitor.confirm("stopped")
+        assert "stopped is being ended." in visitor.told
         page.wait_for_selector("[data-live] :text-is('ABORTED')")
         assert site.ended("stopped")["closure"]["phase"] == "ABORTED"
         visitor.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.browsers import Visitor
-from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, describe
+from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, describe, hold_licences
 
 #: Each page, and something that is on it.
 _PAGES = {
@@ -16,12 +16,14 @@ _PAGES = {
     "/console/fleet/pools": "weighted",
     "/console/fleet/pools/gpu": "Promised",
     "/console/fleet/topology": "pool gpu",
+    "/console/fleet/namespaces": "none makes it yet",
     "/console/fleet/warnings": "north",
     "/console/token-pools/licences": "etl-1",
     "/console/token-pools/licences/release?token=etl-1": "Type etl-1 to confirm",
     "/console/users": "create-token",
     "/console/access?user=ada&permission=logs.read": "lacks logs.read",
     "/console/access/roles": "token_pools.allocate",
+    "/console/sessions": "Signed in",
     "/console/audit": "token created",
     "/console/what-if": "Settings to assume",
 }
@@ -31,9 +33,7 @@ _PAGES = {
 def filled(console: SmallConsole) -> SmallConsole:
     """A console that also has a token pool of which somebody holds tokens, and a description of a cluster."""
     describe(console, "east")
-    console.call("PUT", "token_pools/licences", {"token_pool": {"capacity": 2}})
-    claim = {"token": "etl-1", "pools": {"licences": 1}, "project": PROJECT, "domain": DOMAIN, "lease_seconds": 600}
-    console.call("POST", "token_allocations", {"claim": claim})
+    hold_licences(console)
     return console
 
 
@@ -48,16 +48,14 @@ def test_a_cluster_is_drained_and_a_file_is_simulated(visitor: Visitor) -> None:
     page = visitor.visit("/console/fleet")
     page.click("th >> text=west")
     page.click("text=Disable…")
-    page.fill("[name=reason]", "It is sold.")
-    page.fill("[name=confirmation]", "west")
-    page.click("button.danger")
-    assert "west is disabled." in page.inner_text("[role=status]")
+    visitor.confirm("west", reason="It is sold.")
+    assert "west is disabled." in visitor.told
     page.click("text=Enable…")
     page.click("button.primary")
-    assert "west is enabled." in page.inner_text("[role=status]")
+    assert "west is enabled." in visitor.told
     visitor.visit("/console/what-if")
     pool = f"kind: cluster-pool-attribute\nproject: {PROJECT}\ndomain: {DOMAIN}\ncluster_pool_name: spare\n"
     page.fill("[name=documents]", pool)
     page.click("button.primary")
-    assert "would go elsewhere" in page.inner_text("[role=status]")
+    assert "would go elsewhere" in visitor.told
     visitor.check()

@@ -40,6 +40,13 @@ PAGES = {
 }
 
 
+def plan_pool(visitor: Visitor, pool: str, why: str) -> None:
+    """Name another pool in the form of the setting, and look at what that would do."""
+    visitor.page.fill("[name='value.0']", pool)
+    visitor.page.fill("[name=message]", why)
+    visitor.page.click("text=Plan the change")
+
+
 def test_every_page_is_accessible_in_both_schemes_and_asks_no_other_host(visitor: Visitor) -> None:
     visitor.visit_pages(PAGES)
 
@@ -53,31 +60,30 @@ def test_an_execution_is_cancelled_after_its_name_was_typed(visitor: Visitor, co
     console.create("to-be-cancelled")
     page = visitor.visit(f"/console/executions/{PROJECT}/{DOMAIN}/to-be-cancelled")
     page.click("text=Cancel…")
-    page.fill("[name=cause]", "It is no longer needed.")
-    page.fill("[name=confirmation]", "to-be-cancelled")
-    page.click("button.danger")
-    assert "to-be-cancelled is being ended." in page.inner_text("[role=status]")
+    visitor.confirm("to-be-cancelled", cause="It is no longer needed.")
+    assert "to-be-cancelled is being ended." in visitor.told
     visitor.check()
     ended = console.call("GET", f"executions/{PROJECT}/{DOMAIN}/to-be-cancelled")
     assert ended["closure"]["abort_metadata"]["cause"] == "It is no longer needed."
 
 
-def test_the_setting_that_decided_is_found_changed_and_adopted(visitor: Visitor, console: SmallConsole) -> None:
+def test_why_a_run_waits_is_found_the_setting_changed_and_the_run_moves(
+    visitor: Visitor, console: SmallConsole
+) -> None:
     place = f"{PROJECT}/staging"
     pool = {"attributes": {"matching_attributes": {"cluster_assignment": {"cluster_pool_name": "spare"}}}}
     console.call("PUT", f"project_domain_attributes/{place}", pool)
     console.create("goes-nowhere", domain="staging")
-    page = visitor.visit(f"/console/executions/{place}/goes-nowhere")
-    page.click(f"section:has-text('Why here') .wins a:text('{place}')")
-    page.click("#cluster-pool-attribute a:has-text('Edit')")
-    page.fill("[name='value.0']", "gpu")
-    page.fill("[name=message]", "North is not there yet.")
-    page.click("text=Plan the change")
+    page = visitor.visit("/console/")  # from here by what pages say alone
+    page.click("a:text-is('CLUSTER_EXPECTED')")
+    page.click("a:text-is('goes-nowhere')")
+    page.click(f"a:has-text('Change the pool at {place}')")
+    plan_pool(visitor, "gpu", "North is not there yet.")
     assert "goes-nowhere" in page.inner_text("main")
     visitor.check()
     page.click("button:text-is('Apply')")
     page.click("text=Decide them again")
-    assert "1 moved to another cluster." in page.inner_text("[role=status]")
+    assert "1 moved to another cluster." in visitor.told
     assert page.inner_text("h1") == "goes-nowhere"
     assert "east" in page.inner_text("main")
     visitor.check()

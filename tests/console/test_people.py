@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Route
 
+from tests.console.test_pages import plan_pool
 from tests.support.browsers import ELSEWHERE, HIDE, sign_in, visiting
 from tests.support.http_agents import Document
-from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, fill, running_small_console
+from tests.support.small_console import DOMAIN, PROJECT, SmallConsole, fill, hold_licences, running_small_console
 
 _RUNS = f"/console/executions/{PROJECT}/{DOMAIN}"
 _SCOPE = f"project={PROJECT}&domain={DOMAIN}"
 _ROLES = {"vera": "viewer", "ed": "editor", "otto": "operator"}
+_SHARED_TOKEN = "the-token-that-operators-share"
 #: What a viewer may look at, with something that is on it.
 _SEEN = {
     "/console/": "Why work waits",
@@ -51,11 +53,9 @@ class Staffed:
 @pytest.fixture(scope="module")
 def staffed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staffed]:
     """An admin with a viewer, an editor and an operator."""
-    with running_small_console(tmp_path_factory.mktemp("people"), token="the-token-that-operators-share") as console:
+    with running_small_console(tmp_path_factory.mktemp("people"), token=_SHARED_TOKEN) as console:
         fill(console)
-        console.call("PUT", "token_pools/licences", {"token_pool": {"capacity": 2}})
-        claim = {"token": "etl-1", "pools": {"licences": 1}, "project": PROJECT, "domain": DOMAIN, "lease_seconds": 600}
-        console.call("POST", "token_allocations", {"claim": claim})
+        hold_licences(console)
         tokens = {}
         for name, role in _ROLES.items():
             console.call("POST", "users", {"user": {"name": name}})
@@ -179,24 +179,21 @@ def test_an_editor_changes_a_setting_and_rolls_it_back(browser: Browser, staffed
         page = visitor.visit(f"/console/settings?{_SCOPE}")
         sign_in(visitor, staffed.tokens["ed"])
         page.click("#cluster-pool-attribute a:has-text('Edit')")
-        page.fill("[name='value.0']", "spare")
-        page.fill("[name=message]", "GPUs are short.")
-        page.click("text=Plan the change")
+        plan_pool(visitor, "spare", "GPUs are short.")
         assert "spare" in page.inner_text("main")
         visitor.check()
         page.click("button:text-is('Apply')")
-        assert "Applied as revision" in page.inner_text("[role=status]")
+        assert "Applied as revision" in visitor.told
         page.click("text=Decide them again")
-        assert "moved to another cluster" in page.inner_text("[role=status]")
+        assert "moved to another cluster" in visitor.told
         visitor.visit(f"/console/settings?{_SCOPE}")
         page.click("#cluster-pool-attribute a:has-text('revision')")
         assert "GPUs are short." in page.inner_text("main")
         page.click("text=Roll back…")
         number = page.url.split("/")[-2]
         visitor.check()
-        page.fill("[name=confirmation]", number)
-        page.click("button.danger")
-        assert "Rolled back by revision" in page.inner_text("[role=status]")
+        visitor.confirm(number)
+        assert "Rolled back by revision" in visitor.told
         visitor.check()
     row = staffed.console.call("GET", f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type=CLUSTER_ASSIGNMENT")
     assert row["attributes"]["matching_attributes"]["cluster_assignment"]["cluster_pool_name"] == "gpu"
@@ -212,16 +209,15 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
         page.fill("[name='spec.cluster']", "east")
         page.fill("[name='spec.job.command']", "sleep 600")
         page.click("button.primary:text-is('Create')")
-        assert "mine was created." in page.inner_text("[role=status]")
+        assert "mine was created." in visitor.told
         lease = take(console, "mine")
         console.agents["east"].report(lease, "RUNNING")
         page.click("text='Log'")
         console.agents["east"].prints(lease, "first line\n")
         page.wait_for_selector("#log:has-text('first line')")
         page.click("text=Cancel…")
-        page.fill("[name=confirmation]", "mine")
-        page.click("button.danger")
-        assert "mine is being ended." in page.inner_text("[role=status]")
+        visitor.confirm("mine")
+        assert "mine is being ended." in visitor.told
         console.agents["east"].report(lease, "ABORTED")
         assert "ABORTED" in visitor.visit(f"{_RUNS}/mine").inner_text("main")
         for word, name in (("Relaunch", "mine-2"), ("Recover", "mine-3")):
@@ -231,7 +227,7 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
             page.click("button:text-is('Preview')")
             visitor.check()
             page.click("button.primary")
-            assert f"{name} was created." in page.inner_text("[role=status]")
+            assert f"{name} was created." in visitor.told
 
 
 def test_an_operator_cordons_drains_and_releases_tokens(browser: Browser, staffed: Staffed) -> None:
@@ -244,16 +240,54 @@ def test_an_operator_cordons_drains_and_releases_tokens(browser: Browser, staffe
             page.fill("[name=reason]", "A fan is loud.")
             visitor.check()
             page.click("button.danger")
-            assert f"east {done}." in page.inner_text("[role=status]")
+            assert f"east {done}." in visitor.told
             page.click(f"text={back}…")
             page.click("button.primary")
-            assert "any more" in page.inner_text("[role=status]")
+            assert "any more" in visitor.told
         visitor.visit("/console/token-pools/licences")
         page.click("text=Release…")
-        page.fill("[name=confirmation]", "etl-1")
-        page.click("button.danger")
-        assert "is released" in page.inner_text("[role=status]")
+        visitor.confirm("etl-1")
+        assert "is released" in visitor.told
         visitor.check()
+
+
+@pytest.mark.slow
+def test_a_list_is_cancelled_a_launch_plan_run_a_token_revoked_and_a_session_ended(
+    browser: Browser, staffed: Staffed
+) -> None:
+    console = staffed.console
+    for name in ("batch-1", "batch-2"):
+        console.create(name, domain="staging")
+    console.call("POST", "users", {"user": {"name": "ina"}})
+    token = token_of(console, "ina", "lost laptop")
+    with visiting(browser, console.url) as other:
+        other.visit("/console/")
+        sign_in(other, token)
+        other.page.wait_for_selector("h1:text-is('Overview')")
+        with visiting(browser, console.url) as visitor:
+            page = visitor.visit("/console/executions?domain=staging&phase=QUEUED")
+            sign_in(visitor, _SHARED_TOKEN)
+            page.click("text=Cancel all that fit these filters…")
+            visitor.check()
+            visitor.confirm("2 executions", why="They were a mistake.")
+            assert "2 of 2 are being ended." in visitor.told
+            visitor.visit(f"/console/create?{_SCOPE}&launch_plan=nightly")
+            assert "Fill in what is required" in page.inner_text("#where")
+            page.fill("[name='inputs.data']", "s3://examples")
+            page.wait_for_selector("#where strong")
+            page.click("button.primary:text-is('Create')")
+            assert "was created." in visitor.told
+            visitor.visit("/console/sessions?user=ina")
+            page.click("text=End…")
+            visitor.check()
+            visitor.confirm(page.url.split("/")[-2])
+            assert "is ended." in visitor.told
+            visitor.visit("/console/users/ina")
+            page.click("text=Revoke…")
+            visitor.check()
+            visitor.confirm(page.inner_text("h1 .mono"))
+            assert "is revoked." in visitor.told
+        assert other.visit("/console/").inner_text("h2") == "Sign in"
 
 
 def test_everything_is_read_and_done_without_scripts(browser: Browser, staffed: Staffed) -> None:
@@ -276,8 +310,7 @@ def test_everything_is_read_and_done_without_scripts(browser: Browser, staffed: 
         page.click("text=Where would it run? >> visible=true")
         page.goto(f"{console.url}{_RUNS}/unscripted")
         page.click("text=Cancel…")
-        page.fill("[name=confirmation]", "unscripted")
-        page.click("button.danger")
-        assert "unscripted is being ended." in page.inner_text("[role=status]")
+        visitor.confirm("unscripted")
+        assert "unscripted is being ended." in visitor.told
         assert visitor.wrong == []
     assert console.call("GET", f"executions/{PROJECT}/{DOMAIN}/unscripted")["closure"]["phase"] == "ABORTED"

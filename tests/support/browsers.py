@@ -92,6 +92,17 @@ class Visitor:
             self.page.evaluate(Axe().axe_script)
         assert self.wrong + self.page.evaluate(_RUN_AXE, _OPTIONS) == []
 
+    def confirm(self, name: str, **fields: str) -> None:
+        """Name the thing on a page that asks for it, and do what cannot be taken back."""
+        for filled, value in {**fields, "confirmation": name}.items():
+            self.page.fill(f"[name={filled}]", value)
+        self.page.click("button.danger")
+
+    @property
+    def told(self) -> str:
+        """What a page says was done."""
+        return self.page.inner_text("[role=status]")
+
     def visit_pages(self, pages: Mapping[str, str]) -> None:
         """Load each page, which has a text, and check it at each width, which it fits, and in each colour scheme."""
         for path, text in pages.items():

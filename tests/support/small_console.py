@@ -48,6 +48,13 @@ class SmallConsole:
         self.call("POST", "executions", body)
 
 
+def hold_licences(console: SmallConsole) -> None:
+    """A token pool of which somebody holds a token."""
+    console.call("PUT", "token_pools/licences", {"token_pool": {"capacity": 2}})
+    claim = {"token": "etl-1", "pools": {"licences": 1}, "project": PROJECT, "domain": DOMAIN, "lease_seconds": 600}
+    console.call("POST", "token_allocations", {"claim": claim})
+
+
 @contextmanager
 def running_small_console(directory: Path, token: str | None = None, **sections: Any) -> Iterator[SmallConsole]:
     """An admin in this process, with three clusters of which one was never seen; none of the others falls silent.
