@@ -175,7 +175,8 @@ class TokenGate:
         if lease.token_number != number:
             lease.set(token_number=number)
             held = describe_amounts(self._claims[lease.id].amounts)
-            lease.note(TOKENS_GRANTED, lease.reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
+            reason = "" if lease.reason == WAITING_FOR_TOKENS else lease.reason  # it waits no longer
+            lease.note(TOKENS_GRANTED, reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
 
     def _renew(self, lease: LeasedExecution) -> None:
         assert lease.token_number is not None

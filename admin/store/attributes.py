@@ -222,6 +222,13 @@ def naming(connection: Connection, kind: str, field: str, name: str, limit: int)
     return [_stored(row) for row in connection.execute(query)]
 
 
+def with_key(connection: Connection, kind: str, field: str, key: str) -> list[StoredAttribute]:
+    """The rows of a kind that have a key in a field, which is a map of numbers."""
+    payload: Any = attributes.c.payload
+    query = select(attributes).where(attributes.c.kind == kind, payload[field, key].as_integer().is_not(None))
+    return [_stored(row) for row in connection.execute(query.order_by(*_SCOPE_COLUMNS))]
+
+
 def count_naming(connection: Connection, kind: str, field: str, name: str) -> int:
     """How many rows of a kind have a name in a field."""
     return int(connection.execute(select(func.count()).where(*_is_naming(kind, field, name))).scalar_one())

@@ -20,7 +20,7 @@ from admin.store.token_backends.redis import TAG
 from admin.store.token_backends.redis_client import RedisSettings, connect
 from ctl.client import Client, HeldTokens
 from ctl.client.answers import Document
-from ctl.client.errors import TokensExhausted, TokensLost
+from ctl.client.errors import InvalidRequest, TokensExhausted, TokensLost
 from tests.acceptance.test_client import run_script
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.redis import redis_server, running_redis
@@ -95,6 +95,8 @@ def test_a_resource_is_registered_once(admin: RunningAdmin) -> None:
         assert (made["capacity"], made["caps"], made["description"]) == (3, {"project": 2}, "Connections")
         client.put_definition("token-pool", "hive", {"capacity": 1})
         assert client.register_resource("hive", 3)["capacity"] == 1
+        with pytest.raises(InvalidRequest, match="is not a token pool's name"):
+            client.register_resource("py/r", 3)
 
 
 @on_every_backend

@@ -124,6 +124,8 @@ def test_tokens_are_granted_with_the_lease_and_given_back_at_the_end(agent: Play
     assert agent.start(5) == ["f"]
     assert phase(agent, "f") == ("RUNNING", "RUNNING")
     assert types(agent, "f") == ["CREATED", "WAITING", "TOKENS_GRANTED", "RUNNING"]
+    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/f/events")["events"]
+    assert [event.get("reason") for event in events if event["type"] == "TOKENS_GRANTED"] == [None]
 
 
 def test_what_waits_for_tokens_blocks_nothing_else_at_its_cluster(agent: PlayedAgent, hive: str) -> None:
@@ -407,7 +409,8 @@ def test_a_pool_that_is_deleted_while_held_is_held_to_the_end(
 ) -> None:
     add(agent, "e", "f", **need(hive))
     agent.start(1)
-    refused(shared.delete(f"{API}/token_pools/{hive}"), 409, "in_use")
+    problem = refused(shared.delete(f"{API}/token_pools/{hive}"), 409, "in_use")
+    assert "/e holds 1 of it." in problem["details"][0]["reason"]
     ok(shared.delete(f"{API}/token_pools/{hive}?force=true"))
     agent.sync(want=1)
     assert shown(agent, "f")["closure"]["reason"]["message"].startswith(f"There is no token pool '{hive}' any more")

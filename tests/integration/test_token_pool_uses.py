@@ -147,16 +147,28 @@ def test_a_pool_that_something_asks_for_is_deleted_with_force_alone(asking: Flas
     for detail in problem["details"]:
         by_noun.setdefault(detail["field"], []).append(detail["reason"])
     assert {noun: len(reasons) for noun, reasons in by_noun.items()} == {
+        "attributes": 1,
         "configuration": 1,
         "launch_plans": 3,
         "workflows": 2,
         "executions": 1,
     }
     [configured], [executions] = by_noun["configuration"], by_noun["executions"]
+    quota = f"token pool 'hive': the quota at project-domain {PROJECT}/development bounds it."
+    assert by_noun["attributes"] == [quota]
     assert configured == "token pool 'hive': resourcemanager.taskTypes.hive.hive asks for 1 of it."
     first, second = (f"{PROJECT}/development/{name}" for name in ("of-plan", "by-request"))
     assert executions == f"token pool 'hive': 2 unfinished executions need its tokens: {first}, {second}."
     preview = ok(asking.delete(f"{API}/token_pools/hive?force=true&dry_run=true"))
     assert [user["reason"] for user in preview["users"]] == [detail["reason"] for detail in problem["details"]]
+    put_token_pool(asking, "spare.2")
+    put_attribute(asking, "domain", "token_pool_quota", {"pools": {"spare.2": 7}})
+    [detail] = refused(asking.delete(f"{API}/token_pools/spare.2"), 409, "in_use")["details"]
+    assert detail["reason"] == "token pool 'spare.2': the quota at domain development bounds it."
+    together = [
+        {"token_pool_definition": {"name": "spare.2"}, "delete": True},
+        {"resource_type": "TOKEN_POOL_QUOTA", "domain": "development", "delete": True},
+    ]
+    ok(asking.post(f"{API}/attribute_changes", json={"changes": together}))
     put_token_pool(asking, "spare")
     ok(asking.delete(f"{API}/token_pools/spare"))

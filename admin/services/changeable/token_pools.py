@@ -6,23 +6,36 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
+from admin.core.changes import (
+    ANYTHING,
+    Document,
+    Expectation,
+    RowChange,
+    RowKey,
+    RowWrite,
+    read_deleted,
+    read_named,
+    rows_after,
+)
 from admin.core.in_use import Use, describe_needing
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
+from admin.core.token_pools.claims import EXECUTION_PREFIX
 from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, read_token_pool
+from admin.core.token_pools.limits import QUOTAS, TOKEN_POOL_QUOTA
 from admin.errors import TokensUnreachable
 from admin.services.access import UNRESTRICTED
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
 from admin.services.token_uses import find_token_requests
-from admin.store import token_pools, token_requests
+from admin.store import attributes, token_pools, token_requests
 from admin.store.token_backends.base import PoolUsage, TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
 
 _FIELD = "token_pool_definition"
 _MOST_NAMED = 5  # executions that need tokens of a removed pool
+_MOST_QUOTAS = 20  # rows that bound a removed pool, and are named
 
 
 def token_pool_write(name: str, payload: Payload | None, expectation: Expectation = ANYTHING) -> RowWrite:
@@ -82,9 +95,12 @@ class ChangeableTokenPools(Changeable):
 
     def _users_of(self, pool: str, usage: PoolUsage | None) -> Iterator[Use]:
         for grant in usage.grants if usage else ():
-            yield Use(noun="token", reason=f"'{grant.token}' holds {grant.amount} of it")
+            place, is_of_run = grant.place, grant.token.startswith(EXECUTION_PREFIX)
+            who = f"{place.project}/{place.domain}/{grant.execution}" if is_of_run else f"'{grant.token}'"
+            yield Use(noun="token", reason=f"{who} holds {grant.amount} of it")
         if usage and (others := usage.holder_count - len(usage.grants)):
             yield Use(noun="token", reason=f"{others} more hold some of it", count=others)
+        yield from self._quotas_of(pool)
         asking = find_token_requests(self.context.seen_by(UNRESTRICTED), self.connection, pool)
         for request in asking.first:
             if request.key is not None and request.version is None:
@@ -99,6 +115,16 @@ class ChangeableTokenPools(Changeable):
             newest = token_requests.unfinished(self.connection, pool, None, _MOST_NAMED)
             first = tuple(f"{row.project}/{row.domain}/{row.name}" for row in newest)
             yield Use(noun="executions", reason=describe_needing(count, first), executions=first)
+
+    def _quotas_of(self, pool: str) -> Iterator[Use]:
+        """The quotas of a pool, which would bound nothing; those that this change itself takes away do not count."""
+        changed = [change for change in self.draft.changes if change.kind == TOKEN_POOL_QUOTA]
+        stored = attributes.with_key(self.connection, TOKEN_POOL_QUOTA, QUOTAS, pool)
+        rows = [row for row in rows_after(stored, changed).values() if pool in row.payload.get(QUOTAS, {})]
+        for row in rows[:_MOST_QUOTAS]:
+            yield Use(noun="attributes", reason=f"the quota at {row.scope} bounds it", version=row.version)
+        if rest := len(rows[_MOST_QUOTAS:]):
+            yield Use(noun="attributes", reason=f"{rest} more quotas bound it", count=rest)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         if changes:

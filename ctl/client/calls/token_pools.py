@@ -47,7 +47,7 @@ class TokenPoolCalls(FleetCalls):
         try:
             return self.definition(TOKEN_POOL, name)
         except NotFound as error:
-            if error.name == PATH_NOT_FOUND:
+            if error.name == PATH_NOT_FOUND and "/" not in name:  # which is refused with the rule for names
                 raise
         definition: Document = {"capacity": quota, **non_empty({"caps": caps, "description": description})}
         with suppress(Conflict):  # another program may register it meanwhile
@@ -84,6 +84,8 @@ class TokenPoolCalls(FleetCalls):
 
         if not isinstance(pools, str) and amount != 1:
             raise InvalidInput("`amount` is for one pool: give the amounts of several with their names.")
+        if timeout is not None and timeout < 0:
+            raise InvalidInput("`timeout` is how many seconds to wait: 0 for not at all, None without limit.")
         place = {"project": project, "domain": domain, "workflow": workflow, "launch_plan": launch_plan}
         claim: Document = {
             "pools": {pools: amount} if isinstance(pools, str) else dict(pools),

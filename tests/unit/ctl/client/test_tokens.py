@@ -278,3 +278,5 @@ def test_what_is_waited_for_is_told() -> None:
     assert [answer["place"] for answer in answers] == [2]
     with pytest.raises(InvalidInput, match="`amount` is for one pool"):
         client.tokens({"hive": 1}, 2)
+    with pytest.raises(InvalidInput, match="`timeout` is how many seconds to wait"):
+        client.tokens("hive", timeout=-1)
