@@ -14,6 +14,7 @@ from admin.core.executions.tokens import (
     WAITING_FOR_TOKENS,
     describe_amounts,
     describe_loss,
+    describe_reclaim,
     describe_refusal,
     read_amounts,
 )
@@ -175,8 +176,7 @@ class TokenGate:
         if lease.token_number != number:
             lease.set(token_number=number)
             held = describe_amounts(self._claims[lease.id].amounts)
-            reason = "" if lease.reason == WAITING_FOR_TOKENS else lease.reason  # it waits no longer
-            lease.note(TOKENS_GRANTED, reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
+            lease.note(TOKENS_GRANTED, lease.reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
 
     def _renew(self, lease: LeasedExecution) -> None:
         assert lease.token_number is not None
@@ -197,7 +197,8 @@ class TokenGate:
             return  # it is renewed by the next sync that finds Redis
         if isinstance(answer, NotHeld):
             lease.set(token_number=None)
-            lease.note(TOKENS_LOST, lease.reason, describe_loss(renewal.amounts), lease.cluster, self._now)
+            message = (describe_loss if renewal.is_leased else describe_reclaim)(renewal.amounts)
+            lease.note(TOKENS_LOST, lease.reason, message, lease.cluster, self._now)
 
 
 def _release(lease: LeasedExecution, claim: Claim) -> Release:

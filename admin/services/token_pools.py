@@ -219,7 +219,10 @@ def renew(context: Context, renewal: Renewal) -> Renewed:
                 for pool, amount in answer.amounts.items()
             ]
         )
-        raise _not_held(renewal.token, renewal.place, answer, "Stop what needs them, and allocate again.")
+        remedy = "Stop what needs them, and allocate again."
+        if renewal.expires_at is None and context.settings.resource_manager.type == "redis":
+            remedy = f"If Redis has lost it, only a renewal with lease_seconds and expires_at is taken. {remedy}"
+        raise _not_held(renewal.token, renewal.place, answer, remedy)
     return answer
 
 

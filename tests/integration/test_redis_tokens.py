@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -115,6 +116,11 @@ def test_a_holder_that_is_too_late_or_one_too_many_is_not_taken_over(
     refused(backend, claim("x"))
     late = replace(renewal, token="late", expires_at=first.grants["hive"].granted_at)
     assert backend.renew(late) == NotHeld(pools=("hive",))
+    untold = replace(renewal, token="untold", expires_at=None)
+    assert backend.renew(untold) == NotHeld(pools=("hive",))
+    end = first.grants["hive"].expires_at
+    forged = replace(renewal, token="forged", expires_at=end + timedelta(seconds=LEASE + JUMP_SECONDS + 5))
+    assert backend.renew(forged) == NotHeld(pools=("hive",))
     assert isinstance(backend.renew(renewal), Renewed)
     assert backend.renew(replace(renewal, token="other")) == NotHeld(pools=("hive",))
     assert backend.usage(["hive"])["hive"].used == 2

@@ -124,8 +124,6 @@ def test_tokens_are_granted_with_the_lease_and_given_back_at_the_end(agent: Play
     assert agent.start(5) == ["f"]
     assert phase(agent, "f") == ("RUNNING", "RUNNING")
     assert types(agent, "f") == ["CREATED", "WAITING", "TOKENS_GRANTED", "RUNNING"]
-    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/f/events")["events"]
-    assert [event.get("reason") for event in events if event["type"] == "TOKENS_GRANTED"] == [None]
 
 
 def test_what_waits_for_tokens_blocks_nothing_else_at_its_cluster(agent: PlayedAgent, hive: str) -> None:
@@ -570,3 +568,20 @@ def test_a_run_whose_tokens_were_released_is_told_so(agent: PlayedAgent, clock: 
     assert get(agent.client, f"token_pools/{hive}").get("refusals") is None
     agent.finish(["e"])
     assert usage(agent, hive) == (1, 0)
+
+
+def test_a_run_whose_tokens_came_back_when_its_lease_was_over_is_told_so(
+    agent: PlayedAgent, clock: Clock, hive: str
+) -> None:
+    add(agent, "e", **need(hive))
+    assert agent.start(1) == ["e"]
+    [holder] = get(agent.client, f"token_pools/{hive}")["holders"]
+    clock.advance(1000)
+    place = {"project": agent.project, "domain": DOMAIN}
+    release = {"token": holder["token"], "pools": {hive: 1}, "force": True, **place}
+    ok(agent.client.post(f"{API}/token_releases", json={"release": release}))
+    agent.sync()
+    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/e/events?limit=100")["events"]
+    [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
+    assert "Its lease was over" in str(lost)
+    agent.finish(["e"])

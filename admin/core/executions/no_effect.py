@@ -45,7 +45,9 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
     The reason is the one that decides while the others hold as well: a label that a pool outranks is not used, whether
     or not it is known.
     """
-    if row_warnings := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
+    # Claims of tokens may name any workflow.
+    scopes = () if kind is kinds.TOKEN_POOL_QUOTA else unknown_scopes(kind, row, around.known)
+    if row_warnings := [*_archived(kind, row, around)] or [*scopes]:
         every = tuple(map(dotted, kind.leaves(row.payload)))
         return [replace(warning, fields=every) for warning in row_warnings]
     left = list(kind.leaves(row.payload))

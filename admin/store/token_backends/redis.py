@@ -344,7 +344,7 @@ class RedisTokens:
             document: Document = json_value(self._scripts[script, brief](keys=keys, args=[arguments]))
         except (RedisError, OSError) as error:
             self._clock.note_failure(begun_at)
-            self.failure = TokensUnavailable(f"Redis does not answer: {error}")
+            self.failure = TokensUnavailable(f"Redis does not answer: {str(error).rstrip('.')}")
             raise self.failure from error
         self.failure = None
         self._clock.note_answer(begun_at, document["now"], was_in_doubt=statement["in_doubt"])

@@ -2,7 +2,9 @@
 
 local held, missing = held_grants(true)
 local is_open = now >= state.grants_from
-local is_live = request.is_leased or (request.expires and request.expires > now)
+-- No lease that was told ends later than one that begins now.
+local is_told = request.expires and request.expires > now and request.expires <= now + request.grace + JUMP
+local is_live = request.is_leased or is_told
 if #missing > 0 and not is_open and is_live and not request.capacities then
   return answer({ status = 'capacities' })
 end

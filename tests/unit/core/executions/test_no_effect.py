@@ -18,6 +18,7 @@ from admin.core.settings.builtin_kinds import (
     PLUGIN_OVERRIDE,
     QUALITY_OF_SERVICE,
     TASK_RESOURCE,
+    TOKEN_POOL_QUOTA,
     WORKFLOW_EXECUTION_CONFIG,
 )
 from admin.core.settings.kinds import Kind, Merge, NameList
@@ -72,6 +73,7 @@ def test_nothing_runs_under_the_name_of_the_scope() -> None:
     warnings = codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, unknown)
     assert warnings == [("unknown_workflow", "workflow"), ("unknown_launch_plan", "launch_plan")]
     assert codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, PLAN) == []
+    assert codes(TOKEN_POOL_QUOTA, {"weight": 2.0}, unknown) == []  # claims may name it
     archived = replace(AROUND, is_archived=True)
     assert codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, PLAN, archived) == [("archived_project", "project")]
 
