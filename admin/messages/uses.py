@@ -13,9 +13,10 @@ from admin.core.executions.removals import NOUNS
 from admin.core.problems import Invalid, Problem, dotted, invalid
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.scopes import Level
+from admin.core.settings.uses import COMPARISONS
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.granted_uses import UseGrantAnswer
-from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
+from admin.messages.requests import SCOPE_KEY, Fields, Flag, OneOf, PageQuery, ResourceType
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer, SeenAnswer
 from admin.services.context import Context
 from admin.services.token_uses import TOKEN_POOL, TokenRequest, TokenRequests
@@ -25,7 +26,7 @@ from admin.services.uses import Affected, Uses
 
 #: What is asked about by its name.
 _NAMED = (*NOUNS, TOKEN_POOL)
-_KIND_FIELDS = ("resource_type", "field", "value")
+_KIND_FIELDS = ("resource_type", "field", "value", "comparison")
 
 
 class UsesQuery(PageQuery):
@@ -40,6 +41,10 @@ class UsesQuery(PageQuery):
     resource_type = ResourceType()
     field = fields.String(validate=SCOPE_KEY, metadata={"description": "The path of a field, such as limits.cpu."})
     value = fields.String(metadata={"description": "Of the field; as JSON unless it is text."})
+    comparison = fields.String(
+        validate=OneOf(list(COMPARISONS)),
+        metadata={"description": "Asks for the amounts that compare so with the value, in place of that value."},
+    )
     reach = Flag(load_default=False, metadata={"description": "With the scopes that have it, not only their number."})
 
 
@@ -54,7 +59,9 @@ def question_of(context: Context, query: Fields) -> Ask:
     if "resource_type" not in query:
         names = ", ".join(_NAMED)
         raise Invalid(Problem(field="resource_type", reason=f"is missing: name a kind, or one of {names}."))
-    question = ask_kind(kinds.find(query["resource_type"]), query.get("field"), query.get("value"))
+    question = ask_kind(
+        kinds.find(query["resource_type"]), query.get("field"), query.get("value"), query.get("comparison", "")
+    )
     return lambda _connection: question
 
 

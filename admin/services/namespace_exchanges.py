@@ -78,16 +78,16 @@ def _answer(
     settings = context.settings.cluster_resources
     current = _digest(renderings, prunes=settings.prune_namespaces)
     may_prune = not any(rendering.problems for rendering in renderings.values())
-    answer = {
-        "is_enabled": True,
-        "installation": installation,
-        "digest": current,
-        "may_prune": may_prune,
-        "prunes_namespaces": settings.prune_namespaces,
-        "refresh_seconds": settings.refresh_seconds,
-    }
+    answer = NamespaceExchange(
+        is_enabled=True,
+        installation=installation,
+        digest=current,
+        may_prune=may_prune,
+        prunes_namespaces=settings.prune_namespaces,
+        refresh_seconds=settings.refresh_seconds,
+    )
     if digest == current or known is None:
-        return NamespaceExchange(**answer)  # type: ignore[arg-type]
+        return answer
     names = {rendering.namespace for rendering in renderings.values()}
     differing = [
         rendering
@@ -100,8 +100,8 @@ def _answer(
         size += sum(len(str(entry.document)) for entry in rendering.objects)
         if size > _MOST_BYTES:
             break
-    return NamespaceExchange(
-        **answer,  # type: ignore[arg-type]
+    return replace(
+        answer,
         changed=changed,
         kept=sorted(rendering.namespace for rendering in renderings.values() if rendering.problems),
         gone=sorted(known.keys() - names),

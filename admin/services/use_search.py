@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.removals import FLEET_NOUNS
-from admin.core.problems import Path, closest, invalid
+from admin.core.problems import Path, closest, invalid, shorten
 from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import (
@@ -120,14 +120,26 @@ def ask_name(context: Context, connection: Connection, noun: str, name: str) -> 
     return Question(noun=noun, name=name, sought=(_sought(EXECUTION_QUEUE, ("tags",), *tags),), known=names)
 
 
-def ask_kind(kind: Kind, field: str | None, value: str | None) -> Question:
-    """The question about a kind, one of its fields, or a value of it."""
+#: How questions write comparisons.
+_SIGNS = {"": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+def ask_kind(kind: Kind, field: str | None, value: str | None, comparison: str = "") -> Question:
+    """The question about a kind, one of its fields, a value of it, or the amounts that compare so with the value."""
     if value is not None and field is None:
         raise invalid("field", "is missing: name the field that has the value.")
+    if comparison and value is None:
+        raise invalid("value", f"is missing: what {comparison} compares the field with.")
     path = None if field is None else kind.payload.find(field)
     values = None if value is None else frozenset({value})
-    name = "" if field is None else field if value is None else f"{field}={value}"
-    return Question(noun=kind.noun, name=name, sought=(Sought(kind=kind, path=path, values=values),))
+    name = "" if field is None else field if value is None else f"{field}{_SIGNS[comparison]}{value}"
+    sought = Sought(kind=kind, path=path, values=values, comparison=comparison)
+    if comparison and not sought.amounts:
+        raise invalid("value", f"'{shorten(value or '')}' is no amount of {field}: {_AMOUNTS}.")
+    return Question(noun=kind.noun, name=name, sought=(sought,))
+
+
+_AMOUNTS = "what compares is a quantity such as 4Gi, a duration such as 10m, or a number"
 
 
 def _sought(kind: Kind, path: Path, *values: str) -> Sought:
@@ -272,7 +284,7 @@ class UseSearch:
 
 def _texts(sought: Sought) -> list[str]:
     """Texts of which a payload that names it contains one; none where any may."""
-    if sought.worths and sought.path is not None:
+    if (sought.worths or sought.comparison) and sought.path is not None:
         return [sought.path[-1]]  # an amount may be written otherwise
     values = sorted(sought.values or ())
     are_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)

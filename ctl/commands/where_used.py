@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,12 +24,16 @@ SHOWN = 20
 _TOKEN_POOL = "token-pool"
 #: Nouns that executions are selected by.
 _SELECTED = ("pool", "label", "cluster")
+#: A field and a value of it, or one that amounts are compared with.
+_COMPARED = re.compile(r"([^<>=]*)(>=|<=|>|<|=)(.*)", re.DOTALL)
+_COMPARISONS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _NOUNS = ("pool", "label", "cluster", "queue", "queue-tag", _TOKEN_POOL)
 
 _HELP = """Show where a pool, label, cluster, queue, queue tag, token pool, kind or value is used.
 
 NOUN is pool, label, cluster, queue, queue-tag or token-pool, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or
-alone. The answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch
+alone. With 'FIELD>VALUE', or >=, < or <=, in quotes, the amounts are meant that compare so: of memory, durations and
+numbers. The answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch
 plans have it from there (--reach lists them); who may use it by use grants; the executions that wait or run by it, of a
 cluster also those that wait for it without a cluster and name it; and at how many of the scopes executions would be
 refused if it went away. Of a token pool it has the quotas that bound it, the task types, launch plans and workflows
@@ -48,7 +53,12 @@ status is 3 for a name that there is not and was not, and that nothing uses.
             explanation="pool, label, cluster, queue, queue-tag, token-pool, or a kind.",
             shell_complete=complete_kind,
         ),
-        Argument("name", required=False, metavar="[NAME]", explanation="Its name; of a kind a field, or FIELD=VALUE."),
+        Argument(
+            "name",
+            required=False,
+            metavar="[NAME]",
+            explanation="Its name; of a kind a field, FIELD=VALUE or 'FIELD>VALUE'.",
+        ),
         Option(["--reach"], is_flag=True, help="List the scopes that have it."),
         Option(["--all", "everything"], is_flag=True, help="Every use and scope, not only the first ones."),
     ],
@@ -58,6 +68,7 @@ status is 3 for a name that there is not and was not, and that nothing uses.
         "rainbowctl where-used queue-tag critical -o json",
         "rainbowctl where-used token-pool hive",
         "rainbowctl where-used task-resource-attribute limits.cpu=2",
+        "rainbowctl where-used task-resource-attribute 'limits.memory>4Gi'",
     ],
 )
 def where_used(session: Session, noun: str, name: str | None, *, reach: bool, everything: bool) -> None:
@@ -190,9 +201,11 @@ def _query(session: Session, noun: str, name: str | None) -> Document:
         nouns = [*_NOUNS, *(kind.noun for kind in session.client.kinds())]
         hint = did_you_mean(noun, nouns) or f" There are {', '.join(_NOUNS)}, and the kinds of `rainbowctl get kind`."
         raise InvalidInput(f"There is no noun {noun!r}.{hint}") from None
-    field, equals, value = (name or "").partition("=")
+    compared = _COMPARED.fullmatch(name or "")
+    field, sign, value = compared.groups() if compared else (name, "", "")
     query |= {"field": field} if field else {}
-    return query | ({"value": value} if equals else {})
+    query |= {"value": value} if sign else {}
+    return query | ({"comparison": _COMPARISONS[sign]} if sign in _COMPARISONS else {})
 
 
 def _table(session: Session, rows: list[Document], columns: Columns) -> None:

@@ -104,6 +104,11 @@ def test_a_scope_as_of_two_revisions(shell: Shell) -> None:
             "resource_type=TASK_RESOURCE&field=defaults.memory&value=1Gi",
             "defaults.memory=1Gi",
         ),
+        (
+            "task-resource-attribute 'defaults.memory>900Mi'",
+            "resource_type=TASK_RESOURCE&field=defaults.memory&value=900Mi&comparison=gt",
+            "defaults.memory=1Gi",
+        ),
     ],
 )
 def test_where_something_is_used(shell: Shell, words: str, query: str, fields: str) -> None:

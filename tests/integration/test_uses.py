@@ -181,6 +181,32 @@ def test_an_amount_is_sought_however_it_is_written(pooled: FlaskClient) -> None:
     assert used(pooled, "resource_type=TASK_RESOURCE&field=limits.memory&value=2Gi")["uses"] == []
 
 
+def test_amounts_are_compared_with_a_value(pooled: FlaskClient) -> None:
+    put_attribute(pooled, "domain", "task_resource_attributes", {"limits": {"memory": "1.5Gi", "cpu": "500m"}})
+    put_attribute(pooled, "project", "task_resource_attributes", {"limits": {"memory": "3000M", "cpu": None}})
+    put_attribute(pooled, "domain", "workflow_execution_config", {"max_parallelism": 5})
+    ok(register_plan(pooled, "wide", "free", max_parallelism=40))
+    created(pooled, "waits")
+
+    def compared(kind: str, field: str, comparison: str, value: str) -> list[str]:
+        answer = used(pooled, f"resource_type={kind}&field={field}&comparison={comparison}&value={value}")
+        return [use["level"] for use in answer["uses"]]
+
+    memory, parallel = ("TASK_RESOURCE", "limits.memory"), ("WORKFLOW_EXECUTION_CONFIG", "max_parallelism")
+    assert compared(*memory, "gt", "1.5Gi") == compared(*memory, "gte", "1537Mi") == ["project"]
+    assert compared(*memory, "gte", "1536Mi") == compared(*memory, "lt", "4Gi") == ["domain", "project"]
+    assert compared(*memory, "lt", "1000") == []
+    assert compared("TASK_RESOURCE", "limits.cpu", "lte", "0.5") == ["domain"]  # one that is unset is no amount
+    assert compared(*parallel, "gt", "4") == ["domain", "launch-plan-definition"]
+    assert compared(*parallel, "gt", "5") == ["launch-plan-definition"]
+    query = "resource_type=TASK_RESOURCE&field=limits.memory&comparison"
+    answer = used(pooled, f"{query}=gt&value=2Gi&reach=true")
+    assert answer["name"] == "limits.memory>2Gi"
+    assert {entry["project"] for entry in answer["scopes"]} == {PROJECT}
+    assert answer["executions"]["phases"] == {"QUEUED": 1}
+    assert used(pooled, f"{query}=lt&value=2Gi")["executions"]["phases"] == {}
+
+
 def test_of_what_was_deleted_it_is_known_by_which_revision(pooled: FlaskClient) -> None:
     number = ok(pooled.delete(f"{API}/pools/gpu?force=true"))["revision"]
     answer = used(pooled, "pool=gpu")
@@ -401,6 +427,10 @@ def test_nothing_is_written(pooled: FlaskClient) -> None:
         ("resource_type=NONE", "resource_type"),
         ("resource_type=0&field=limits.cpus", None),
         ("resource_type=0&value=2", "field"),
+        ("resource_type=0&field=limits.cpu&comparison=gt", "value"),
+        ("resource_type=0&field=limits.cpu&comparison=gt&value=many", "value"),
+        ("resource_type=0&field=limits.cpu&comparison=greater&value=2", "comparison"),
+        ("pool=a&comparison=gt", "pool"),
         ("pool=a&token=x", "token"),
         ("pol=a", "pol"),
     ],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +16,14 @@ from admin.core.settings.platform import PlatformDefaults
 from admin.core.settings.resolution import Row, effective_value
 from admin.core.settings.scopes import Origin, Scope
 
+#: How an amount may compare with another, by the names that filters have for it.
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sought:
@@ -22,6 +32,7 @@ class Sought:
     kind: Kind
     path: Path | None = None  #: None for any leaf
     values: frozenset[str] | None = None  #: as texts; None for any value
+    comparison: str = ""  #: one of `COMPARISONS`, where amounts are searched for that compare so with the value
 
     def find(self, payload: Payload) -> dict[Path, Any]:
         """The leaves of a payload that contain it."""
@@ -40,9 +51,19 @@ class Sought:
         worths = {value: self.kind.worth(path, value) for value in self.values or ()}
         return frozenset(worth for value, worth in worths.items() if worth != value)
 
+    @cached_property
+    def amounts(self) -> frozenset[float | Fraction]:
+        """What the values amount to, as far as they are amounts."""
+        amounts = {amount_of(self.kind, self.path or (), value) for value in self.values or ()}
+        return frozenset(amount for amount in amounts if amount is not None)
+
     def _has(self, path: Path, value: Any) -> bool:
         if self.values is None:
             return True
+        if self.comparison:
+            amounts = (amount_of(self.kind, path, text) for text in _texts(value))
+            compares = COMPARISONS[self.comparison]
+            return any(compares(amount, other) for amount in amounts if amount is not None for other in self.amounts)
         if not self.values.isdisjoint(_texts(value)):
             return True
         return bool(self.worths) and self.kind.worth(path, value) in self.worths
@@ -59,6 +80,15 @@ class Sought:
     def _bounds(self, row: Row) -> bool:
         """Whether a row has it in a leaf that holds whatever more specific rows say."""
         return any(map(self.kind.is_bound, self.find(row.payload)))
+
+
+def amount_of(kind: Kind, path: Path, text: str) -> float | Fraction | None:
+    """The number that a text amounts to in a leaf; None for what is no amount."""
+    worth = kind.worth(path, text)
+    try:
+        return worth if isinstance(worth, Fraction) else float(worth)
+    except ValueError:
+        return None
 
 
 def _texts(value: Any) -> Iterator[str]:

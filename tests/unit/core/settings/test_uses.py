@@ -49,6 +49,25 @@ def test_values_are_found_by_their_text(kind: Kind, path: Any, values: Any, payl
     assert list(sought.find(kind.read(payload))) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "comparison", "value", "payload", "is_found"),
+    [
+        (("limits", "memory"), "gt", "4Gi", {"limits": {"memory": "4097Mi"}}, True),
+        (("limits", "memory"), "gt", "4Gi", {"limits": {"memory": "4096Mi"}}, False),
+        (("limits", "cpu"), "lte", "0.5", {"limits": {"cpu": "500m"}}, True),
+        (("limits", "cpu"), "lt", "inf", {"limits": {"cpu": "500m"}}, True),
+        (("limits", "cpu"), "lt", "nan", {"limits": {"cpu": "500m"}}, False),
+        (("limits", "cpu"), "gte", "0", {"limits": {"cpu": None}}, False),
+        (("limits", "cpu"), "gt", "many", {"limits": {"cpu": "2"}}, False),
+    ],
+)
+def test_amounts_are_found_that_compare_with_a_value(
+    path: Any, comparison: str, value: str, payload: Any, is_found: bool
+) -> None:
+    sought = Sought(kind=TASK_RESOURCE, path=path, values=frozenset({value}), comparison=comparison)
+    assert bool(sought.find(TASK_RESOURCE.read(payload))) == is_found
+
+
 @given(
     payloads=st.dictionaries(st.sampled_from(CHAIN), st.sampled_from(["a", "b", None])), place=st.sampled_from(CHAIN)
 )
