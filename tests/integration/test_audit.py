@@ -23,9 +23,10 @@ from admin.services.retention import prune
 from admin.store import audit_events
 from admin.store.user_tokens import MOST_ADDRESSES, add_addresses
 from tests.conftest import MakeApp
-from tests.integration.test_users import LABEL, SHARED_TOKEN, Person, made_user
+from tests.integration.test_users import LABEL, SHARED_TOKEN
 from tests.support.agents import own_clock, played_agent
 from tests.support.apps import context_of
+from tests.support.people import Person, made_user
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, ok, refused
 
 SLOW_ON = ("postgresql",)

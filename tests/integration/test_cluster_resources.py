@@ -16,8 +16,8 @@ from admin.core.settings.scopes import Scope
 from admin.services.renderings import render_namespaces
 from admin.services.retention import prune
 from tests.conftest import MakeApp
-from tests.integration.test_users import made_user
 from tests.support.agents import Clock, PlayedAgent, phase, played_agent, set_clock, shown
+from tests.support.people import made_user
 from tests.support.placing import created, get, ok, put_attribute, put_cluster, refused
 
 SLOW_ON = ("postgresql",)

@@ -20,11 +20,11 @@ from admin.console.pages import PREFIX
 from admin.services import user_tokens
 from admin.store.sessions import sessions
 from admin.testing import running_admin
-from tests.integration.test_users import Person, made_user
 from tests.support.agents import Clock, set_clock
 from tests.support.apps import context_of
 from tests.support.openid_provider import CLIENT, OpenIdProvider
 from tests.support.openid_tokens import AUDIENCE
+from tests.support.people import Person, made_user
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, created, execution, put_cluster
 from tests.support.small_console import HOSTILE
 

@@ -15,8 +15,8 @@ from werkzeug.test import TestResponse
 from admin.console.logs import visible
 from admin.services.context import Context
 from tests.integration.test_console import send, signed_in
-from tests.integration.test_users import made_user
 from tests.support.agents import PlayedAgent, played_agent
+from tests.support.people import made_user
 from tests.support.placing import (
     API,
     DOMAIN,

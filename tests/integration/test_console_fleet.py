@@ -14,8 +14,8 @@ from admin.console.topology import draw_topology
 from admin.console.trees import search_tree
 from admin.services.redecisions import decide_waiting
 from tests.integration.test_console import send, signed_in
-from tests.integration.test_users import made_user
 from tests.support.apps import context_of
+from tests.support.people import made_user
 from tests.support.placing import (
     API,
     DOMAIN,

@@ -16,10 +16,10 @@ from admin.core.settings.scopes import Scope
 from admin.services import user_tokens
 from admin.testing import admin_app
 from tests.integration.test_console import signed_in
-from tests.integration.test_users import made_user
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.apps import context_of
 from tests.support.databases import SqliteDatabases
+from tests.support.people import made_user
 from tests.support.placing import DOMAIN, JOB, PROJECT
 from tests.support.waiting import wait_until
 

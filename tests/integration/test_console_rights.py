@@ -10,8 +10,8 @@ from flask import Flask
 
 from admin.console.front import all_pages
 from tests.integration.test_console import send, signed_in
-from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of, opened_app
+from tests.support.people import Person, made_user
 from tests.support.placing import DOMAIN, PROJECT, asked, pool, stored
 
 #: What pages say is the same on each kind of database.

@@ -21,9 +21,10 @@ from admin.services.sessions import identify_session, remove_expired_sessions, s
 from admin.store.sessions import sessions
 from tests.conftest import MakeApp
 from tests.integration.test_console import SIGN_IN, send, signed_in
-from tests.integration.test_users import SHARED_TOKEN, Person, made_user
+from tests.integration.test_users import SHARED_TOKEN
 from tests.support.agents import Clock
 from tests.support.apps import context_of
+from tests.support.people import Person, made_user
 from tests.support.placing import DOMAIN, PROJECT, created, execution
 from tests.support.waiting import wait_until
 

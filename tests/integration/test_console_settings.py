@@ -18,8 +18,8 @@ from admin.console.setting_forms import fields_of, patch_of, sent_fields
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.scopes import Scope
 from tests.integration.test_console import send, signed_in
-from tests.integration.test_users import made_user
 from tests.support.apps import opened_app
+from tests.support.people import made_user
 from tests.support.placing import (
     API,
     DOMAIN,

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from tests.conftest import MakeApp
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_console_fleet import shown, words_of
-from tests.integration.test_users import made_user
+from tests.support.people import made_user
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok
 from tests.support.ports import free_port
 from tests.support.small_console import HOSTILE

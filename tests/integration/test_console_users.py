@@ -7,8 +7,8 @@ from flask import Flask
 from admin.services import user_tokens
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_console_fleet import shown, words_of
-from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of
+from tests.support.people import Person, made_user
 from tests.support.placing import DOMAIN, PROJECT
 
 #: What pages say is the same on each kind of database.

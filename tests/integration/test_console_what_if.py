@@ -15,8 +15,8 @@ from admin.console.documents import read_changes
 from admin.store.execution_lists import ListLimits
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_console_fleet import words_of
-from tests.integration.test_users import made_user
 from tests.support.apps import context_of
+from tests.support.people import made_user
 from tests.support.placing import DOMAIN, PROJECT, created, nothing_stored, put_cluster, put_pool, report
 
 #: What pages say is the same on each kind of database.

@@ -17,8 +17,8 @@ from admin.shared_values import memory_file
 from admin.store.cache.shared_rates import SharedRates
 from admin.store.token_lookups import LOOKUP_SECONDS, TokenLookups
 from tests.conftest import MakeApp
-from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of
+from tests.support.people import Person, made_user
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
 from tests.support.statements import statements
 

@@ -11,9 +11,9 @@ from admin.core.identities import Identity, Proof
 from admin.services.sessions import start_session
 from tests.integration.test_console import send, signed_in
 from tests.integration.test_console_fleet import shown, words_of
-from tests.integration.test_users import Person, made_user
 from tests.support.agents import Clock
 from tests.support.apps import context_of
+from tests.support.people import Person, made_user
 from tests.support.placing import refused
 
 

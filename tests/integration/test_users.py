@@ -17,15 +17,11 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from admin.core.changes import ANYTHING
-from admin.core.grants import Grant, Grantee
 from admin.core.permissions import ROLES
-from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.scopes import Scope
 from admin.errors import Unauthenticated
 from admin.services import tokens, user_tokens, users
 from admin.services.changeable.base import ChangeOptions
-from admin.services.changeable.grants import grant_write
-from admin.services.changeable.users import user_write
-from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.grants import make_first_administrator
 from admin.services.redecisions import decide_waiting
@@ -37,39 +33,14 @@ from admin.store.users import UserPresence
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, played_agent, set_clock
 from tests.support.apps import context_of
-from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
+from tests.support.people import Person, made_user
+from tests.support.placing import DOMAIN, JOB, PROJECT, asked, ok, refused
 from tests.support.statements import statements
 
 SLOW_ON = ("postgresql",)
 
 SHARED_TOKEN = "operators-token-1234567890"
 LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
-
-
-class Person:
-    """Somebody who calls with a token."""
-
-    def __init__(self, client: FlaskClient, token: str | None) -> None:
-        self.client = client
-        self.token = token
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
-
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        return self.client.open(f"{API}/{path}", method=method, json=body, headers={**self.headers, **headers})
-
-    def get(self, path: str) -> Any:
-        return ok(self.call("GET", path))
-
-    def do(self, method: str, path: str, body: Any = None) -> Any:
-        return ok(self.call(method, path, body))
-
-
-def made_user(app: Flask, name: str = "ada", *, role: str = "admin", scope: Scope = PLATFORM, **payload: Any) -> Person:
-    """A new user with a token, who may do everything, or what a role may at a scope."""
-    context = context_of(app)
-    grant = Grant(role=role, grantee=Grantee("user", name), scope=scope)
-    make_change(context, [user_write(name, payload), grant_write(grant)], ChangeOptions())
-    return Person(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
 
 
 @pytest.fixture

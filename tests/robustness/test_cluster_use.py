@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import sqlalchemy
 from flask import Flask
-from flask.testing import FlaskClient
 
 from admin.core.creators import Creator
 from admin.core.grants import Grant, Grantee, Grants
@@ -45,6 +44,7 @@ from admin.store.revision_tables import revisions as revisions_table
 from admin.store.use_grants import groups_of_proofs
 from admin.store.use_grants import use_grants as use_grants_table
 from tests.conftest import MakeApp, Scale
+from tests.support import people
 from tests.support.agents import PlayedAgent, WatchedClock, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
@@ -54,21 +54,8 @@ CLOSED: dict[str, Any] = {"placement": {"clusterUse": "closed"}}
 OPTIONS = ChangeOptions()
 
 
-class Person:
-    """Somebody who calls, with a token or with none."""
-
-    def __init__(self, client: FlaskClient, token: str | None = None) -> None:
-        self.client = client
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        return self.client.open(f"{API}/{path}", method=method, json=body, headers=self.headers)
-
-    def get(self, path: str) -> Any:
-        return ok(self.call("GET", path))
-
-    def do(self, method: str, path: str, body: Any = None) -> Any:
-        return ok(self.call(method, path, body))
+class Person(people.Person):
+    """Somebody who uses clusters, and may grant that."""
 
     def allow(self, **definition: str) -> Any:
         return self.do("POST", "use_grants", {"use_grant": definition})
@@ -98,10 +85,7 @@ def in_pool(name: str) -> dict[str, Any]:
 
 def made_user(app: Flask, name: str, role: str = "submitter") -> Person:
     """A new user with a token and a role."""
-    context = context_of(app)
-    users.create_user(context, name, {}, OPTIONS)
-    grants.create_grant(context, Grant(role=role, grantee=Grantee("user", name)), OPTIONS)
-    return Person(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
+    return Person(app.test_client(), people.made_user(app, name, role=role).token)
 
 
 @pytest.fixture
@@ -414,9 +398,9 @@ def test_groups_that_openid_named_last_count_where_no_request_is_there(root: Per
 def test_creators_of_equal_rights_share_what_creation_has_in_memory(app: Flask, root: Person, context: Context) -> None:
     root.pool("gpu", "a", "b")
     root.allow(cluster="a", project=PROJECT)
-    people = [made_user(app, f"u{number}") for number in range(8)]
+    creators = [made_user(app, f"u{number}") for number in range(8)]
     root.allow(cluster="b", user="u0")
-    for number, person in enumerate(people):
+    for number, person in enumerate(creators):
         person.create(f"e{number}", **in_pool("gpu"))
     _, prepared = context.creation_cache.preparations._current
     assert len(prepared) == 2

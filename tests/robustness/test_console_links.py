@@ -10,9 +10,9 @@ import pytest
 from admin.core.settings.scopes import Scope
 from tests.integration.test_console import signed_in
 from tests.integration.test_console_rights import HARMLESS, ROLES, World
-from tests.integration.test_users import made_user
 from tests.support.apps import opened_app
 from tests.support.console_walks import walked
+from tests.support.people import made_user
 from tests.support.placing import PROJECT
 
 

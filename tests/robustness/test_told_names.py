@@ -13,12 +13,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from admin.core.grants import Grant, Grantee
 from admin.core.identities import Identity, Proof
 from admin.core.permissions import ROLES
 from admin.core.settings.scopes import Scope
-from admin.services import grants, redecisions, row_warnings, user_tokens, users, warnings
-from admin.services.changeable.base import ChangeOptions
+from admin.services import redecisions, row_warnings, warnings
 from admin.services.context import Context
 from admin.services.no_effect import NoEffectPage, list_no_effect
 from admin.services.visibility import access_of
@@ -26,7 +24,9 @@ from admin.store.attributes import Filter
 from tests.conftest import MakeApp
 from tests.integration.test_permissions import OPERATIONS, ROWS
 from tests.robustness.test_nul import BODIES, path_of
+from tests.support import people
 from tests.support.apps import context_of
+from tests.support.people import Person
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -65,20 +65,6 @@ OWN_CLUSTER = "OWN-CLUSTER"
 WHERE = f"project={PROJECT}&domain={DOMAIN}"
 
 
-class Told:
-    """A caller who notes what is told."""
-
-    def __init__(self, client: FlaskClient, token: str) -> None:
-        self.client = client
-        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-
-    def call(self, method: str, path: str, body: Any = None) -> TestResponse:
-        return self.client.open(f"{API}/{path}", method=method, json=body)
-
-    def get(self, path: str) -> Any:
-        return ok(self.call("GET", path))
-
-
 def secrets_in(answer: TestResponse) -> list[str]:
     """The words that an answer should not have; tokens of pages are read too."""
     text = answer.get_data(as_text=True)
@@ -89,11 +75,11 @@ def secrets_in(answer: TestResponse) -> list[str]:
     return [word for word in SECRET if word in text]
 
 
-def made_user(app: Flask, name: str, role: str, scope: Scope) -> Told:
-    context, options = context_of(app), ChangeOptions()
-    users.create_user(context, name, {}, options)
-    grants.create_grant(context, Grant(role=role, grantee=Grantee("user", name), scope=scope), options)
-    return Told(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
+def made_user(app: Flask, name: str, role: str, scope: Scope) -> Person:
+    """A new user with a role at a scope, whose client sends the token with whatever it is used for."""
+    person = people.made_user(app, name, role=role, scope=scope)
+    person.client.environ_base["HTTP_AUTHORIZATION"] = person.headers["Authorization"]
+    return person
 
 
 def by_rules(*rules: dict[str, str]) -> dict[str, Any]:
@@ -133,29 +119,29 @@ def settle(api: FlaskClient) -> None:
 
 
 @pytest.fixture(scope="module")
-def admin(shared_app: Flask) -> Told:
+def admin(shared_app: Flask) -> Person:
     settle(shared_app.test_client())
     return made_user(shared_app, "root", "admin", Scope())
 
 
 @pytest.fixture(scope="module")
-def caller(shared_app: Flask, admin: Told) -> Told:
+def caller(shared_app: Flask, admin: Person) -> Person:
     """A user of one project who may not read the fleet."""
     return made_user(shared_app, "local", "local", Scope(project=PROJECT))
 
 
 @pytest.fixture(scope="module")
-def viewer(shared_app: Flask, admin: Told) -> Told:
+def viewer(shared_app: Flask, admin: Person) -> Person:
     """A user of one project who may read the fleet."""
     return made_user(shared_app, "viewer", "editor", Scope(project=PROJECT))
 
 
-def own_cluster(admin: Told, name: str = "one") -> str:
+def own_cluster(admin: Person, name: str = "one") -> str:
     """Where an execution of the caller is."""
     return str(admin.get(f"executions/{PROJECT}/{DOMAIN}/{name}").get("cluster"))
 
 
-def assert_tells_only(answer: TestResponse, typed: set[str], admin: Told) -> None:
+def assert_tells_only(answer: TestResponse, typed: set[str], admin: Person) -> None:
     """Fail unless every secret word of an answer was typed by the caller, or is where the caller's executions are."""
     told = set(secrets_in(answer)) - typed
     if told:  # most answers tell none, and need no look at the executions
@@ -178,7 +164,7 @@ ROUTES = [id for id in ROWS if OPERATIONS[id].permission != "own-agent" and id n
 
 
 @pytest.mark.parametrize("id", ROUTES)
-def test_no_route_tells_what_the_caller_may_not_know(admin: Told, caller: Told, id: str) -> None:
+def test_no_route_tells_what_the_caller_may_not_know(admin: Person, caller: Person, id: str) -> None:
     operation, (_place, query) = OPERATIONS[id], ROWS[id]
     asked_query = [query] if query else []
     if operation.query is not None and "dry_run" in operation.query().fields:
@@ -272,7 +258,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize(("method", "path", "body"), QUESTIONS, ids=lambda part: str(part)[:80])
 def test_no_answer_about_settings_and_placements_tells_what_the_caller_may_not_know(
-    admin: Told, caller: Told, method: str, path: str, body: Any
+    admin: Person, caller: Person, method: str, path: str, body: Any
 ) -> None:
     if OWN_CLUSTER in path:
         path = path.replace(OWN_CLUSTER, own_cluster(admin))
@@ -281,7 +267,7 @@ def test_no_answer_about_settings_and_placements_tells_what_the_caller_may_not_k
     assert_tells_only(answer, set(), admin)
 
 
-def test_the_same_questions_tell_the_names_to_an_administrator(admin: Told) -> None:
+def test_the_same_questions_tell_the_names_to_an_administrator(admin: Person) -> None:
     questions = [(method, path.replace(OWN_CLUSTER, own_cluster(admin)), body) for method, path, body in QUESTIONS]
     answers = [admin.call(method, path, body) for method, path, body in questions if method == "GET"]
     told = {word for answer in answers for word in secrets_in(answer)}
@@ -303,9 +289,9 @@ def text_of(answer: TestResponse, name: str) -> str:
     [(pool, POOLS[0], "zebra"), (label, LABELS[0], "sahara"), (label, "quokka", "steppe")],
 )
 def test_a_setting_that_names_what_is_hidden_is_answered_as_one_that_names_nothing(
-    caller: Told, viewer: Told, matching: Any, hidden: str, absent: str, query: str
+    caller: Person, viewer: Person, matching: Any, hidden: str, absent: str, query: str
 ) -> None:
-    def put(user: Told, name: str) -> TestResponse:
+    def put(user: Person, name: str) -> Any:
         body = {"attributes": {"matching_attributes": matching(name)}}
         return user.call("PUT", f"project_domain_attributes/{PROJECT}/staging{query}", body)
 
@@ -319,7 +305,7 @@ def test_a_setting_that_names_what_is_hidden_is_answered_as_one_that_names_nothi
 
 @pytest.mark.parametrize(("noun", "hidden"), [("pool", POOLS[0]), ("label", LABELS[0]), ("cluster", "numbat")])
 def test_where_something_hidden_is_used_is_answered_as_for_what_there_is_not(
-    caller: Told, noun: str, hidden: str
+    caller: Person, noun: str, hidden: str
 ) -> None:
     answers = [caller.call("GET", f"uses?{noun}={name}&reach=true") for name in (hidden, "absent")]
     assert text_of(answers[0], hidden) == text_of(answers[1], "absent")
@@ -327,7 +313,7 @@ def test_where_something_hidden_is_used_is_answered_as_for_what_there_is_not(
 
 
 def test_the_timeline_of_a_hidden_cluster_is_that_of_one_that_there_is_not(
-    admin: Told, caller: Told, viewer: Told
+    admin: Person, caller: Person, viewer: Person
 ) -> None:
     path = f"timeline?cluster={CLUSTERS[0]}&source=revision"
     assert caller.get(path) == caller.get("timeline?cluster=absent&source=revision")
@@ -342,7 +328,7 @@ def no_effect_page(context: Context) -> NoEffectPage:
 
 
 def test_pages_of_warnings_count_and_name_no_rows_that_are_hidden(
-    shared_app: Flask, admin: Told, caller: Told, monkeypatch: pytest.MonkeyPatch
+    shared_app: Flask, admin: Person, caller: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_warnings, "_CHUNK", 1)
     context = context_of(shared_app)
@@ -354,7 +340,7 @@ def test_pages_of_warnings_count_and_name_no_rows_that_are_hidden(
     assert admin.get("matchable_attributes/no_effect?resource_type=3")["examined"] == 1
 
 
-def test_a_workflow_of_a_hidden_project_is_answered_as_one_that_is_not_registered(caller: Told) -> None:
+def test_a_workflow_of_a_hidden_project_is_answered_as_one_that_is_not_registered(caller: Person) -> None:
     body = {"attributes": {"matching_attributes": pool(OWN_POOL)}}
     answers = [
         caller.call("PUT", f"workflow_attributes/{PROJECT}/staging/{name}?dry_run=true", body)
@@ -367,7 +353,7 @@ def test_a_workflow_of_a_hidden_project_is_answered_as_one_that_is_not_registere
 # Suggestions
 
 
-def test_a_refused_creation_suggests_only_what_the_settings_of_the_caller_say(caller: Told, viewer: Told) -> None:
+def test_a_refused_creation_suggests_only_what_the_settings_of_the_caller_say(caller: Person, viewer: Person) -> None:
     path = "executions?dry_run=true"
     answer = refused(caller.call("POST", path, asked("n", **pool("mistrl"))), 400, "unknown_pool")
     assert answer["details"][0]["closest"] == [OWN_POOL]
@@ -378,7 +364,7 @@ def test_a_refused_creation_suggests_only_what_the_settings_of_the_caller_say(ca
     assert answer["details"][0]["closest"][0] == "zephyr"
 
 
-def test_a_refused_rule_suggests_properties_only_to_who_may_read_the_fleet(caller: Told, viewer: Told) -> None:
+def test_a_refused_rule_suggests_properties_only_to_who_may_read_the_fleet(caller: Person, viewer: Person) -> None:
     body = asked("n", **by_rules({"sort": "duria"}))
     answers = [user.call("POST", "executions?dry_run=true", body) for user in (caller, viewer)]
     [untold], [told] = (refused(answer, 400, "invalid_request")["details"] for answer in answers)
@@ -387,8 +373,10 @@ def test_a_refused_rule_suggests_properties_only_to_who_may_read_the_fleet(calle
     assert told["closest"] == [PROPERTY]
 
 
-def test_a_rule_does_not_tell_who_may_not_read_the_fleet_whether_a_property_exists(caller: Told, viewer: Told) -> None:
-    def answer(user: Told, name: str) -> TestResponse:
+def test_a_rule_does_not_tell_who_may_not_read_the_fleet_whether_a_property_exists(
+    caller: Person, viewer: Person
+) -> None:
+    def answer(user: Person, name: str) -> Any:
         return user.call("POST", "executions?dry_run=true", asked("n", **by_rules({"sort": name})))
 
     existing, missing = (answer(caller, name) for name in (PROPERTY, "absent"))
@@ -408,7 +396,7 @@ def test_where_unknown_names_are_refused_the_refusal_suggests_none(make_app: Mak
     put_pool(app.test_client(), POOLS[0], CLUSTERS)
     caller = made_user(app, "local", "local", Scope(project=PROJECT))
 
-    def put(name: str) -> TestResponse:
+    def put(name: str) -> Any:
         body = {"attributes": {"matching_attributes": pool(name)}}
         return caller.call("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", body)
 
@@ -419,12 +407,12 @@ def test_where_unknown_names_are_refused_the_refusal_suggests_none(make_app: Mak
 
 
 def test_a_grant_to_a_group_tells_nothing_of_groups_that_the_caller_may_not_read(
-    shared_app: Flask, admin: Told
+    shared_app: Flask, admin: Person
 ) -> None:
     ok(admin.call("POST", "groups", {"group": {"name": "medlars"}}))
     owner = made_user(shared_app, "owner", "admin", Scope(project=PROJECT))
 
-    def give(user: Told, group: str) -> TestResponse:
+    def give(user: Person, group: str) -> Any:
         return user.call(
             "POST", "grants?dry_run=true", {"grant": {"role": "viewer", "group": group, "project": PROJECT}}
         )
@@ -437,7 +425,7 @@ def test_a_grant_to_a_group_tells_nothing_of_groups_that_the_caller_may_not_read
 # Provenance
 
 
-def test_who_made_a_revision_is_told_only_to_who_may_read_it(admin: Told, caller: Told, viewer: Told) -> None:
+def test_who_made_a_revision_is_told_only_to_who_may_read_it(admin: Person, caller: Person, viewer: Person) -> None:
     path = f"effective_attributes?{WHERE}&resource_type=7&provenance=true"
     [told] = admin.get(path)["revisions"].values()
     assert (told["claimed_by"], told["message"]) == (AUTHOR, WHY)
@@ -448,12 +436,12 @@ def test_who_made_a_revision_is_told_only_to_who_may_read_it(admin: Told, caller
         assert answer["values"][0]["origins"]["cluster_pool_name"]["revision"] == told["revision"]
 
 
-def test_who_gave_a_grant_on_the_platform_is_told_only_to_who_may_read_it(shared_app: Flask, admin: Told) -> None:
+def test_who_gave_a_grant_on_the_platform_is_told_only_to_who_may_read_it(shared_app: Flask, admin: Person) -> None:
     ok(admin.call("POST", "grants", {"grant": {"role": "viewer", "user": "guest"}, "message": WHY}))
     keeper = made_user(shared_app, "keeper", "admin", Scope(project=PROJECT))
     path = f"access?project={PROJECT}"
 
-    def given(user: Told) -> Any:
+    def given(user: Person) -> Any:
         [grant] = (grant for grant in user.get(path)["grants"] if grant["name"] == "viewer:user:guest")
         return grant["provenance"]["definition"]
 
@@ -466,7 +454,7 @@ def test_who_gave_a_grant_on_the_platform_is_told_only_to_who_may_read_it(shared
 # The fleet in explanations, and numbers of other projects
 
 
-def test_an_explanation_counts_the_clusters_that_the_caller_may_not_see(admin: Told, caller: Told) -> None:
+def test_an_explanation_counts_the_clusters_that_the_caller_may_not_see(admin: Person, caller: Person) -> None:
     path = f"executions/{PROJECT}/{DOMAIN}/waits/explanation"
     every, told = admin.get(path), caller.get(path)
     number = len(every["candidates"]) + len(every["not_candidates"])
@@ -475,7 +463,7 @@ def test_an_explanation_counts_the_clusters_that_the_caller_may_not_see(admin: T
     assert "clusters you may not see" in told["reason"]["message"]
 
 
-def test_which_clusters_could_run_it_is_told_of_those_that_the_caller_may_see(admin: Told, caller: Told) -> None:
+def test_which_clusters_could_run_it_is_told_of_those_that_the_caller_may_see(admin: Person, caller: Person) -> None:
     path = f"executions/{PROJECT}/{DOMAIN}/waits/explanation"
     [name, *_] = [entry["cluster"] for entry in admin.get(path)["candidates"]]
     body = {**asked("x"), "fleet": True}
@@ -583,7 +571,7 @@ def test_why_a_cluster_is_switched_off_is_told_to_who_may_read_the_fleet(make_ap
 
 
 def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(
-    admin: Told, caller: Told, viewer: Told
+    admin: Person, caller: Person, viewer: Person
 ) -> None:
     path = f"executions/{PROJECT}/{DOMAIN}/sorted/explanation"
     told, untold = viewer.get(path), caller.get(path)
@@ -596,7 +584,7 @@ def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(
 
 
 def test_a_place_in_line_is_told_to_who_may_read_the_fleet(
-    shared_app: Flask, admin: Told, caller: Told, viewer: Told
+    shared_app: Flask, admin: Person, caller: Person, viewer: Person
 ) -> None:
     path = f"executions/{PROJECT}/{DOMAIN}/one?with_status=true"
     switch(admin.client, own_cluster(admin), "uncordon")
@@ -634,13 +622,13 @@ def test_a_place_in_line_is_told_to_who_may_read_the_fleet(
     ],
 )
 def test_a_list_says_whether_there_may_be_more_that_the_caller_may_not_see(
-    admin: Told, viewer: Told, path: str, is_partial: bool
+    admin: Person, viewer: Person, path: str, is_partial: bool
 ) -> None:
     assert viewer.get(path).get("partial", False) is is_partial
     assert "partial" not in admin.get(path)
 
 
-def test_definitions_of_the_platform_are_not_for_who_administers_a_project(shared_app: Flask, admin: Told) -> None:
+def test_definitions_of_the_platform_are_not_for_who_administers_a_project(shared_app: Flask, admin: Person) -> None:
     steward = made_user(shared_app, "warden", "admin", Scope(project=PROJECT))
     listed = steward.get("all_definitions?limit=1000")["definitions"]
     assert {row["noun"] for row in listed}.isdisjoint({"user", "group", "use-grant"})
@@ -648,7 +636,7 @@ def test_definitions_of_the_platform_are_not_for_who_administers_a_project(share
     assert {"user", "workflow"} <= {row["noun"] for row in admin.get("all_definitions?limit=1000")["definitions"]}
 
 
-def test_a_list_of_grants_says_whether_there_may_be_more(shared_app: Flask, admin: Told) -> None:
+def test_a_list_of_grants_says_whether_there_may_be_more(shared_app: Flask, admin: Person) -> None:
     steward = made_user(shared_app, "steward", "admin", Scope(project=PROJECT))
     assert steward.get("grants")["partial"] is True
     assert "partial" not in steward.get(f"grants?project={PROJECT}")
@@ -658,7 +646,7 @@ def test_a_list_of_grants_says_whether_there_may_be_more(shared_app: Flask, admi
 # Metrics
 
 
-def test_metrics_need_their_permission_once_there_are_users(shared_app: Flask, admin: Told, viewer: Told) -> None:
+def test_metrics_need_their_permission_once_there_are_users(shared_app: Flask, admin: Person, viewer: Person) -> None:
     for path in ("/metrics", "/metrics/"):
         assert shared_app.test_client().get(path).status_code == 401
         assert shared_app.test_client().head(path).status_code == 401

@@ -11,9 +11,10 @@ from flask.testing import FlaskClient
 
 from admin.core.settings.scopes import Scope
 from tests.integration.test_execution_quotas import quota
-from tests.robustness.test_told_names import Told, made_user
+from tests.robustness.test_told_names import made_user
 from tests.support.agents import PlayedAgent, add, closure, played_agent
 from tests.support.apps import context_of
+from tests.support.people import Person
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -47,12 +48,12 @@ def agent(app: Flask, root: FlaskClient) -> PlayedAgent:
     return played_agent(root, context_of(app), "east")
 
 
-def caller_of(app: Flask, role: str = "editor") -> Told:
+def caller_of(app: Flask, role: str = "editor") -> Person:
     made_user(app, "root", "admin", Scope())
     return made_user(app, "ada", role, Scope(project=PROJECT))
 
 
-def told(caller: Told, method: str, path: str, status: int = 200, body: Any = None) -> Any:
+def told(caller: Person, method: str, path: str, status: int = 200, body: Any = None) -> Any:
     """An answer, which has no hidden name."""
     answer = caller.call(method, path, body)
     text = answer.get_data(as_text=True)
@@ -61,7 +62,7 @@ def told(caller: Told, method: str, path: str, status: int = 200, body: Any = No
     return json.loads(text)
 
 
-def is_as_unknown(caller: Told, method: str, path: str, **body: Any) -> bool:
+def is_as_unknown(caller: Person, method: str, path: str, **body: Any) -> bool:
     """Whether the hidden project is answered as one that there is not; `{}` in the path stands for its name."""
     answers = []
     for project in (HIDDEN, "nowhere"):
