@@ -12,8 +12,10 @@ SOURCES = (MANAGED, CONFIGURATION, REGISTERED)
 #: In the order of the list.
 NOUNS = (
     *("project", "domain", "cluster", "pool", "label", "cluster-group", "token-pool", "queue"),
-    *("workflow", "launch-plan", "kind", "role", "user", "group", "grant", "use-grant"),
+    *("workflow", "launch-plan", "kind", "role", "user", "group", "grant", "use-grant", "setting"),
 )
+#: What is set at scopes, of all kinds; so many that they are listed only where they are asked for.
+SETTING = "setting"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import Annotated
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.all_definitions import NOUNS, SOURCES, Defined
+from admin.core.all_definitions import NOUNS, SETTING, SOURCES, Defined
+from admin.core.settings.scopes import SCOPE_KEYS
 from admin.messages.pages import key_of, token_of, wrong_token
 from admin.messages.requests import SCOPE_KEY, Fields, OneOf, PageQuery
 from admin.messages.shared import Answer, ProvenanceAnswer, SeenAnswer, one_of
@@ -15,7 +16,9 @@ from admin.services.all_definitions import DefinedPage
 
 
 class AllDefinitionsQuery(PageQuery):
-    noun = fields.String(validate=OneOf(NOUNS), metadata={"description": "Only those of this noun."})
+    noun = fields.String(
+        validate=OneOf(NOUNS), metadata={"description": "Only those of this noun; settings are listed only so."}
+    )
     project = fields.String(
         validate=SCOPE_KEY,
         metadata={"description": "Only this project, and what is registered or granted there."},
@@ -27,7 +30,7 @@ class AllDefinitionsQuery(PageQuery):
 
 def nouns_of(query: Fields) -> tuple[str, ...]:
     """The nouns that a query asks for."""
-    return (query["noun"],) if "noun" in query else NOUNS
+    return (query["noun"],) if "noun" in query else tuple(noun for noun in NOUNS if noun != SETTING)
 
 
 def definition_key(token: str | None) -> tuple[str, str] | None:
@@ -37,7 +40,8 @@ def definition_key(token: str | None) -> tuple[str, str] | None:
         return None
     noun, name = key
     is_registered = noun in ("workflow", "launch-plan")
-    if noun not in NOUNS or (is_registered and name.count("/") != _SLASHES):
+    is_scoped = noun != SETTING or 1 <= name.count("/") <= len(SCOPE_KEYS)
+    if noun not in NOUNS or not is_scoped or (is_registered and name.count("/") != _SLASHES):
         raise wrong_token()
     return noun, name
 
@@ -50,7 +54,13 @@ class DefinedAnswer(Answer):
     """Something that is defined, and who defined it as it is."""
 
     noun: Annotated[str, one_of(*NOUNS)]
-    name: Annotated[str, Meta(description="Of a workflow or launch plan with its project and domain: `p/d/fit`.")]
+    name: Annotated[
+        str,
+        Meta(
+            description="Of a workflow or launch plan with its project and domain: `p/d/fit`; of a setting its kind "
+            "and scope: `task-resource-attribute/p/d`."
+        ),
+    ]
     source: Annotated[str, one_of(*SOURCES)]
     revision: Annotated[int | None, Meta(description="The last one that changed it.")] = None
     version: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.executions.selectors import AS_OF_NOW, check_sort_field, parse_time, parse_value
+from admin.core.executions.selectors import AS_OF_NOW, check_sort_field, parse_time, parse_value, value_text
 from admin.core.problems import Invalid
 from admin.messages.executions import ListedAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
@@ -65,7 +65,7 @@ def place_token(place: Place | None, order: str, asked_at: datetime | None = Non
     if place is None:
         return None
     value, row_id = place
-    shown = value.isoformat() if isinstance(value, datetime) else str(value)
+    shown = value_text(order.partition(" ")[0], value)
     return token_of((order, shown, row_id, *([] if asked_at is None else [asked_at.isoformat()])))
 
 

@@ -16,6 +16,7 @@ from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.retries import ON_LOST
 from admin.core.executions.run_times import RunTerms, could_start_at
 from admin.core.executions.statuses import Status
+from admin.core.resources import format_amount
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
@@ -187,6 +188,8 @@ class ListedAnswer(Answer):
     ] = None
     time_limit_seconds: Annotated[float | None, Meta(description="The longest that an attempt may run.")] = None
     queue: Annotated[str | None, Meta(description="The queue that it was given.")] = None
+    cpu: Annotated[str | None, Meta(description="How many cores its tasks request together.")] = None
+    memory: Annotated[str | None, Meta(description="How much memory its tasks request together.")] = None
     gpu: Annotated[int | None, Meta(description="How many GPUs its tasks request together.")] = None
     decisions: int
     events: int
@@ -242,12 +245,18 @@ class ListedAnswer(Answer):
             on_lost=terms and terms.on_lost,
             time_limit_seconds=terms and terms.time_limit_seconds,
             queue=terms and terms.queue,
+            cpu=_requested("cpu", execution.demand_cpu),
+            memory=_requested("memory", execution.demand_memory),
             gpu=execution.demand_gpu or None,
             decisions=execution.decisions,
             events=execution.events,
             mode=execution.mode,
             reference_execution=None if reference is None else ExecutionIdAnswer(**reference),
         )
+
+
+def _requested(resource: str, amount: int) -> str | None:
+    return str(format_amount(resource, amount)) if amount else None
 
 
 class ExecutionAnswer(ListedAnswer):

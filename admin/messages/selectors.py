@@ -101,6 +101,8 @@ class SelectorFields(RequestSchema):
     time_limit = fields.String(
         metadata={"description": "The longest that it may run: 1h, or none; filters take ranges."}
     )
+    cpu = fields.String(metadata={"description": "How many cores it requests in all; filters take ranges."})
+    memory = fields.String(metadata={"description": "How much memory it requests in all; filters take ranges."})
     gpu = fields.String(metadata={"description": "How many GPUs it requests in all; filters take ranges."})
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)

@@ -7,18 +7,20 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, Table
 
-from admin.core.all_definitions import CONFIGURATION, MANAGED, NOUNS, REGISTERED, Defined
+from admin.core.all_definitions import CONFIGURATION, MANAGED, NOUNS, REGISTERED, SETTING, Defined
+from admin.core.changes import LastChange
 from admin.core.fleet.definitions import Definition, Source
 from admin.core.permissions import PERMISSIONS, ROLES, Place
 from admin.core.provenance import Provenance, pruned_provenance
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.core.use_grants import PROJECT, Named
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_readable
 from admin.services.visibility import told_provenance
-from admin.store import grants, projects, registration_history, revisions, use_grants, user_groups, users
+from admin.store import attributes, grants, projects, registration_history, revisions, use_grants, user_groups, users
+from admin.store.attributes import Filter, key_at
 from admin.store.cluster_groups import CLUSTER_GROUPS
 from admin.store.grants import GrantFilter, StoredGrant
 from admin.store.named_payloads import StoredPayload
@@ -28,7 +30,7 @@ from admin.store.token_tables import TOKEN_POOLS
 from admin.store.use_grants import StoredUseGrant, UseGrantFilter
 
 #: The nouns whose definitions belong to projects or domains, so that those of one can be asked for.
-_SCOPED = ("project", "domain", "workflow", "launch-plan", "grant", "use-grant")
+_SCOPED = ("project", "domain", "workflow", "launch-plan", "grant", "use-grant", SETTING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,7 @@ _READING: Mapping[str, str] = {
     "group": "groups.read",
     "grant": "grants.read",
     "use-grant": "use_grants.read",
+    SETTING: "attributes.read",
 }
 
 
@@ -118,6 +121,7 @@ class _Readers:
             "group": self._payloads("group", user_groups.page),
             "grant": self._grants,
             "use-grant": self._use_grants,
+            SETTING: self._settings,
         }
         return {noun: read for noun, read in readers.items() if self._sees_some(noun)}
 
@@ -188,6 +192,36 @@ class _Readers:
         grantee = Named(PROJECT, self._scope.project) if self._scope.project else None
         conditions = UseGrantFilter(grantee=grantee)
         return _versioned("use-grant", use_grants.page(self._connection, conditions, after=after or None, limit=limit))
+
+    def _settings(self, after: str, limit: int) -> Iterable[Defined]:
+        kinds = {kind.name: kind.noun for kind in self._context.settings.kinds}
+        filters = Filter(
+            kinds=tuple(kinds),
+            project=self._scope.project or None,
+            domain=self._scope.domain or None,
+            within=self._context.access.scopes("attributes.read"),
+        )
+        key = None
+        if after:
+            noun, *names = after.split("/")
+            key = key_at(self._context.settings.kinds.find(noun).name, _scope_of(names))
+        for row in attributes.page(self._connection, filters, key, limit):
+            name = "/".join((kinds[row.kind], *_names_of(row.scope)))
+            change = LastChange(row.updated_at, row.updated_by, row.claimed_by)
+            made_by = pruned_provenance(row.version, change)
+            yield Defined(noun=SETTING, name=name, revision=row.version, provenance=made_by)
+
+
+def _names_of(scope: Scope) -> list[str]:
+    """The keys of a scope as a path; in place of the project of a domain stands `-`."""
+    names = [scope.keys()[key] for key in scope.level.keys]
+    return ["-", *names] if scope.level is Level.DOMAIN else names
+
+
+def _scope_of(names: Sequence[str]) -> Scope:
+    """The scope of such a path."""
+    project, domain, workflow, launch_plan = (*names, "", "", "")[: len(SCOPE_KEYS)]
+    return Scope(domain, "" if project == "-" else project, workflow, launch_plan)
 
 
 def _versioned(noun: str, rows: Iterable[StoredGrant | StoredUseGrant]) -> list[Defined]:

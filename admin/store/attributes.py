@@ -110,7 +110,7 @@ def _stored(row: AnyRow) -> StoredAttribute:
     return build(StoredAttribute, row, scope=scope_of(row))
 
 
-def _place(kind: str, scope: Scope) -> tuple[str, ...]:
+def key_at(kind: str, scope: Scope) -> tuple[str, ...]:
     """The key of exactly one row: every column counts, so that no row below the scope matches."""
     return kind, *scope.sort_key
 
@@ -248,7 +248,7 @@ def _is_naming(kind: str, field: str, name: str) -> tuple[ColumnElement[bool], C
 
 def page_key(row: Row) -> tuple[str, ...]:
     """The key that `page` goes on after."""
-    return _place(row.kind, row.scope)
+    return key_at(row.kind, row.scope)
 
 
 def _conditions(filters: Filter) -> Iterator[ColumnElement[bool]]:
@@ -280,7 +280,7 @@ def kinds_in_use(connection: Connection) -> list[str]:
 
 def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[StoredAttribute]:
     """The rows of some kinds at some exact scopes."""
-    places = [_place(kind, scope) for kind, scope in keys]
+    places = [key_at(kind, scope) for kind, scope in keys]
     return [_stored(row) for chunk in _chunks(places) for row in _EXACTLY.execute(connection, chunk)]
 
 
@@ -317,7 +317,7 @@ def store_revisions(connection: Connection, new: Sequence[NewRevision]) -> None:
     """Store revisions and what they change of attributes. The head must be locked."""
     last = {change.key: (revision, change) for revision in new for change in revision.changes if change.is_attribute}
     stored = [_values(revision, change) for revision, change in last.values() if change.after is not None]
-    removed = [_place(change.kind, change.scope) for _, change in last.values() if change.after is None]
+    removed = [key_at(change.kind, change.scope) for _, change in last.values() if change.after is None]
     rows = Insertion(table=attributes, rows=stored, replaces=True)
     write_together(connection, [*revisions.insertions(new), rows])
     for places in _chunks(removed):

@@ -18,7 +18,7 @@ from admin.store import derived_fields
 from admin.store.bid_tables import bid_rounds
 from admin.store.derived_fields import Check
 from admin.store.dialects import is_postgresql
-from admin.store.execution_fields import is_backing_off, seconds_waited, stored_columns, value_of
+from admin.store.execution_fields import REQUESTED, is_backing_off, seconds_waited, stored_columns, value_of
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn
@@ -31,7 +31,7 @@ class Group:
     values: tuple[str, ...]  #: of each field that they are counted by, "" for none
     count: int
     not_before: datetime | None  #: when the first of those in back-off may start, or is decided by bids
-    requested: Amounts  #: of all of them together, by each of `SUMMED`
+    requested: Amounts  #: of all of them together, by each of `REQUESTED`
     waits: Sequence[float] = ()  #: for how many seconds each has waited that could start now
     started: int = 0  #: how many have started
     waited: float = 0  #: for how many seconds those had waited for their start, together
@@ -41,10 +41,6 @@ class Group:
     def median_wait(self) -> float:
         """For how long half of those that wait have waited at least."""
         return statistics.median_high(self.waits)
-
-
-#: The resources whose requests are added up.
-SUMMED = ("cpu", "memory", "gpu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +71,7 @@ def count_page(
     columns = [
         column for name in by for column in (derived_by[name].columns if name in derived_by else stored_columns(name))
     ]
-    demands = [f"demand_{resource}" for resource in SUMMED]
+    demands = [f"demand_{resource}" for resource in REQUESTED]
     times = ("created_at", "not_before", "last_failure", "started_at", "finished_at")
     names = ("id", "phase", *times, *demands, *columns, *path.fields, *check.columns())
     # Worked out here, once for each: SQLite does it again wherever it is used further out.
@@ -134,7 +130,7 @@ def count_page(
                 values=values_of(row),
                 count=count,
                 not_before=not_before,
-                requested=dict(zip(SUMMED, map(int, requested), strict=True)),
+                requested=dict(zip(REQUESTED, map(int, requested), strict=True)),
                 started=started,
                 waited=waited_to_start,
                 longest_waited=longest,
@@ -173,7 +169,7 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
             values=values,
             count=sum(group.count for group in same),
             not_before=min((group.not_before for group in same if group.not_before), default=None),
-            requested={resource: sum(group.requested[resource] for group in same) for resource in SUMMED},
+            requested={resource: sum(group.requested[resource] for group in same) for resource in REQUESTED},
             started=sum(group.started for group in same),
             waited=sum(group.waited for group in same),
             longest_waited=max(group.longest_waited for group in same),

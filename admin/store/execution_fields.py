@@ -43,6 +43,8 @@ from admin.store.keys import is_within
 from admin.store.sql_types import AnyColumn
 
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+#: Fields that are what the tasks of an execution request together.
+REQUESTED = ("cpu", "memory", "gpu")
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
     "abort_principal": ("abort_principal", "abort_author", "given_up_principal", "given_up_author"),
@@ -53,7 +55,7 @@ _COLUMNS = {
     "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
     "exit_code": ("exit_code", "phase", "last_failure"),
-    "gpu": ("demand_gpu",),
+    **{resource: (f"demand_{resource}",) for resource in REQUESTED},
     "image": ("content",),
     "native_id": ("native_id", "phase", "last_failure"),
     "node": ("nodes", "phase", "last_failure"),
@@ -108,8 +110,8 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         return _shown_actor(table, "abort")
     if field in DAYS:
         return _Day(table.c[DAYS[field]])
-    if field == "gpu":
-        return table.c.demand_gpu
+    if field in REQUESTED:
+        return table.c[f"demand_{field}"]
     if field == "not_before":
         return case((table.c.phase == Phase.QUEUED.value, table.c.not_before))  # it stays stored once it has passed
     if field == "on_lost":

@@ -148,7 +148,7 @@ class Order:
         if self.field == "waited" and self.asked_at is not None:
             waited = waited_for_start(row, self.asked_at)
             return 0.0 if waited is None else waited.total_seconds(), row.id
-        value = getattr(row, self.field)
+        value = getattr(row, stored_columns(self.field)[0])
         if self.field == "not_before" and row.phase != Phase.QUEUED.value:
             value = None
         return self._without if value is None else value, row.id

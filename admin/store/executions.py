@@ -209,6 +209,8 @@ class ListedExecution(NamedTuple):
     phase_since: datetime | None
     limit_scope: str | None
     unconfirmed: bool
+    demand_cpu: int
+    demand_memory: int
     demand_gpu: int
 
     @property

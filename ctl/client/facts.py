@@ -25,7 +25,7 @@ ORIGINS: tuple[str, ...] = tuple(_FACTS["origins"])
 EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
 PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
 CLUSTER_STATES: tuple[str, ...] = tuple(_FACTS["cluster_states"])
-#: What executions can be selected by: `text`, `time`, `number` or `whole number` by the name of the field.
+#: What executions can be selected by: `text`, `time`, `number`, `whole number` or `quantity` by the name of the field.
 SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
 #: Other names of these fields, most of them Flyte's.
 SELECTOR_ALIASES: Mapping[str, str] = _FACTS["selector_aliases"]

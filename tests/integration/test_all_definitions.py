@@ -22,6 +22,7 @@ from tests.support.placing import (
     get,
     new_project,
     ok,
+    put_attribute,
     put_cluster,
     put_label,
     put_pool,
@@ -72,7 +73,7 @@ def test_everything_is_listed_by_noun_with_who_defined_it(make_app: MakeApp) -> 
     ok(root.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "east"}]}, "message": "smaller"}))
     names = listed(root)
     assert list(names) == [noun for noun in NOUNS if noun in names], "in one order"
-    assert names.keys() >= {*NOUNS} - {"kind"}
+    assert names.keys() >= {*NOUNS} - {"kind", "setting"}
     assert "unseen" not in names["cluster"], "which nothing defines"
     assert {PROJECT, OTHER} <= {*names["project"]}
     assert names["workflow"] == [f"{PROJECT}/{DOMAIN}/flow", f"{OTHER}/{DOMAIN}/flow"]
@@ -105,6 +106,39 @@ def test_pages_join_without_gaps(api: FlaskClient) -> None:
                 break
             token = f"&token={page['token']}"
         assert rows == whole
+
+
+def test_settings_of_all_kinds_are_listed_where_they_are_asked_for(make_app: MakeApp) -> None:
+    app = make_app()
+    api = app.test_client()
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"cpu": "4"}})
+    put_attribute(api, "project", "cluster_assignment", {"cluster_pool_name": "gpu"}, project=PROJECT)
+    for workflow in ("flow", "other.flow"):
+        put_attribute(api, "workflow", "task_resource_attributes", {"limits": {"cpu": "2"}}, workflow=workflow)
+    put_attribute(api, "launch-plan", "quality_of_service", {"tier": "HIGH"}, workflow="flow", launch_plan="plan")
+    here = f"{PROJECT}/{DOMAIN}"
+    pool, flow = f"cluster-pool-attribute/{PROJECT}", f"task-resource-attribute/{here}/flow"
+    others = [f"task-resource-attribute/{here}/other.flow"]
+    tier, domain = f"quality-of-service/{here}/flow/plan", f"task-resource-attribute/-/{DOMAIN}"
+    assert "setting" not in listed(api)
+    assert listed(api, "noun=setting") == {"setting": [pool, tier, domain, flow, *others]}
+    assert listed(api, f"noun=setting&project={PROJECT}") == {"setting": [pool, tier, flow, *others]}
+    assert listed(api, f"noun=setting&domain={DOMAIN}") == {"setting": [tier, domain, flow, *others]}
+    names, token = list[str](), ""
+    while True:
+        page = get(api, f"all_definitions?noun=setting&limit=1{token}")
+        names += [row["name"] for row in page["definitions"]]
+        if "token" not in page:
+            break
+        token = f"&token={page['token']}"
+    assert names == [pool, tier, domain, flow, *others]
+    [row] = get(api, f"all_definitions?noun=setting&project={PROJECT}&limit=1")["definitions"]
+    assert row["revision"] == row["provenance"]["revision"] == 2
+    new_project(api, OTHER)
+    give(api, role="admin", user="root")
+    give(api, role="viewer", user="eve", project=OTHER)
+    assert listed(signed_in(app, "eve"), "noun=setting") == {}
+    assert listed(signed_in(app, "root"), "noun=setting") == {"setting": [pool, tier, domain, flow, *others]}
 
 
 def test_a_noun_a_project_and_a_domain_can_be_asked_for(api: FlaskClient) -> None:

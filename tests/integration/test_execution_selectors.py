@@ -287,6 +287,42 @@ def test_while_the_next_attempt_waits_executions_are_selected_by_the_native_id_n
     assert (shown["native_id"], shown["nodes"], shown["exit_code"]) == ("job-1", ["n-1"], 4)
 
 
+def test_executions_are_selected_and_sorted_by_what_they_request(shared: FlaskClient, project: str) -> None:
+    limits = {"limits": {"cpu": "8", "memory": "64Gi", "gpu": "16"}}
+    put_attribute(shared, "project", "task_resource_attributes", limits, project=project)
+    requests = {
+        "small": {"cpu": "250m", "memory": "1536Mi"},
+        "large": {"cpu": "4", "memory": "32Gi", "gpu": "1"},
+        "middle": {"cpu": "1.5", "memory": "4G", "gpu": "2"},
+    }
+    for name, requested in requests.items():
+        tasks = 2 if name == "large" else 1
+        job = {"command": ["true"], "resources": {"tasks": tasks, "requests": requested}}
+        created(shared, name, project=project, job=job)
+    assert listed(shared, project, filters="gt(memory,32Gi)") == ["large"]
+    assert listed(shared, project, filters="lte(memory,4000M)+gt(memory,1.5Gi)") == ["middle"]
+    assert listed(shared, project, cpu="250m,8") == ["large", "small"]
+    assert listed(shared, project, filters="gte(cpu,1500m)") == ["large", "middle"]
+    assert listed(shared, project, filters="ne(memory,64Gi)+lt(cpu,1)") == ["small"]
+    path = f"executions?project={project}&limit=1&sort_by.key"
+    for key, expected in (
+        ("cpu", ["large", "middle", "small"]),
+        ("memory", ["large", "middle", "small"]),
+        ("gpu", ["middle", "large", "small"]),  # of as many, the newest first
+    ):
+        in_order, token = list[str](), ""
+        while len(in_order) < len(expected):
+            answer = get(shared, f"{path}={key}{token}")
+            in_order += [row["id"]["name"] for row in answer["executions"]]
+            token = f"&token={answer.get('token')}"
+        assert in_order == expected
+    rows = {row["id"]["name"]: row for row in get(shared, f"executions?project={project}")["executions"]}
+    shown = {name: (row["cpu"], row["memory"], row.get("gpu")) for name, row in rows.items()}
+    assert shown == {"small": ("250m", "1536Mi", None), "large": ("8", "64Gi", 2), "middle": ("1500m", "4G", 2)}
+    for wrong in ("gt(memory,32GB)", "gt(cpu,-1)", "contains(memory,Gi)"):
+        assert "quantity" in refused(shared.get(f"{API}/executions?filters={wrong}"), 400, "invalid_request")["message"]
+
+
 def test_executions_are_selected_by_their_policy_time_limit_and_gpus(shared: FlaskClient, project: str) -> None:
     put_attribute(shared, "project", "task_resource_attributes", {"limits": {"gpu": "16"}}, project=project)
     resources: dict[str, Any] = {"duration": "90m", "tasks": 2, "requests": {"gpu": "2"}}

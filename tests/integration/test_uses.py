@@ -194,11 +194,12 @@ def test_amounts_are_compared_with_a_value(pooled: FlaskClient) -> None:
 
     memory, parallel = ("TASK_RESOURCE", "limits.memory"), ("WORKFLOW_EXECUTION_CONFIG", "max_parallelism")
     assert compared(*memory, "gt", "1.5Gi") == compared(*memory, "gte", "1537Mi") == ["project"]
-    assert compared(*memory, "gte", "1536Mi") == compared(*memory, "lt", "4Gi") == ["domain", "project"]
+    assert compared(*memory, "gte", "1536Mi") == ["domain", "project"]
+    assert compared(*memory, "lt", "3000M") == ["platform", "domain"]
     assert compared(*memory, "lt", "1000") == []
     assert compared("TASK_RESOURCE", "limits.cpu", "lte", "0.5") == ["domain"]  # one that is unset is no amount
-    assert compared(*parallel, "gt", "4") == ["domain", "launch-plan-definition"]
-    assert compared(*parallel, "gt", "5") == ["launch-plan-definition"]
+    assert compared(*parallel, "lte", "5") == ["domain"]
+    assert compared(*parallel, "gt", "30") == ["launch-plan-definition"]
     query = "resource_type=TASK_RESOURCE&field=limits.memory&comparison"
     answer = used(pooled, f"{query}=gt&value=2Gi&reach=true")
     assert answer["name"] == "limits.memory>2Gi"

@@ -23,6 +23,7 @@ from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
 from admin.core.provenance import Actor, show_name
 from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
+from admin.store.execution_fields import REQUESTED
 from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution
@@ -103,6 +104,7 @@ def _rows() -> list[dict[str, Any]]:
             "updated_at": NOON + timedelta(seconds=draw.randrange(40)),
             "started_at": draw.choice([None, NOON, NOON + timedelta(microseconds=draw.randrange(40_000_000))]),
             "exit_code": draw.choice([None, 0, 1, 137]),
+            **{f"demand_{resource}": draw.choice([0, 1, 500, 2**40]) for resource in REQUESTED},
             "duration": draw.choice([None, 0.1, 0.00001, 1 / 3, 4000.0]),
         }
         for number in range(COUNT)
@@ -150,6 +152,8 @@ def value_of(row: Any, field: str) -> Any:
         return row.content.get("retry", {}).get("on_lost", Retries().on_lost)
     if field == "queue":
         return row.content.get("queue")
+    if field in REQUESTED:
+        return getattr(row, f"demand_{field}")
     if field != "cause":
         return getattr(row, field)
     cause = cause_of(row.phase, row.reason)
@@ -224,8 +228,9 @@ def test_a_list_holds_what_fits_once_and_in_order(
                 break
     assert after is None
     without: dict[str, Any] = {"started_at": LONG_AGO, "not_before": LONG_AGO if descending else NEVER}
-    nothing = without.get(sort_by, 0.0 if sort_by in ("duration", "waited") else "")
-    sorted_by = {"not_before": value_of, "duration": taken, "waited": waited}.get(sort_by, getattr)
+    nothing = without.get(sort_by, 0.0 if sort_by in ("duration", "waited", *REQUESTED) else "")
+    others = dict.fromkeys(("not_before", *REQUESTED), value_of)
+    sorted_by = {**others, "duration": taken, "waited": waited}.get(sort_by, getattr)
     expected.sort(key=lambda row: (sorted_by(row, sort_by) or nothing, row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
 

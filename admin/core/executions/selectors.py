@@ -18,6 +18,7 @@ from admin.core.executions.retries import ON_LOST
 from admin.core.placement.routes import RUNGS
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
 from admin.core.quantities import is_whole_number, parse_age
+from admin.core.resources import format_amount, parse_demand
 from admin.core.settings.scopes import Scope
 
 
@@ -29,6 +30,7 @@ class FieldType(Enum):
     TIME_AHEAD = "time ahead"
     NUMBER = "number"
     COUNT = "whole number"
+    AMOUNT = "quantity"
 
 
 FIELDS = {
@@ -71,7 +73,8 @@ FIELDS = {
     "duration": FieldType.NUMBER,
     "waited": FieldType.NUMBER,  # for its start, since it could start
     "time_limit": FieldType.NUMBER,  # the longest that an attempt may run
-    "gpu": FieldType.COUNT,  # that its tasks request together
+    **dict.fromkeys(("cpu", "memory"), FieldType.AMOUNT),  # that its tasks request together
+    "gpu": FieldType.COUNT,  # the same
     "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
     "decisions": FieldType.COUNT,  # how often it was decided where it goes
     "exit_code": FieldType.COUNT,
@@ -121,7 +124,7 @@ FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "valu
 AS_OF_NOW = ("duration", "waited")
 SORT_FIELDS = (
     *("created_at", "updated_at", "started_at", "finished_at", "not_before"),
-    *("name", "phase", "cluster", "pool", "label", *AS_OF_NOW),
+    *("name", "phase", "cluster", "pool", "label", *AS_OF_NOW, "cpu", "memory", "gpu"),
 )
 #: Days in UTC, which executions are only counted by, and the times that they are days of.
 DAYS = {"day": "created_at", "day_started": "started_at", "day_finished": "finished_at"}
@@ -353,6 +356,8 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
                 return parse_span(text).total_seconds() if is_span(text) else _number(text)
             case FieldType.COUNT:
                 return _count(text)
+            case FieldType.AMOUNT:
+                return parse_demand(field, text)
     except OverflowError:
         raise _invalid(text, "is longer than the calendar") from None
     except ValueError:
@@ -364,6 +369,13 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
     if field in WORDS:
         return _word(field, text)
     return parse_scope_name(field, text) if field in SCOPE_FIELDS else text
+
+
+def value_text(field: str, value: str | float | datetime) -> str:
+    """A stored value of a field as the text that `parse_value` reads it from."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(format_amount(field, int(value)) if FIELDS.get(field) is FieldType.AMOUNT else value)
 
 
 def _moment(field: str, text: str, now: datetime) -> datetime:

@@ -20,9 +20,12 @@ from ctl.client.words import did_you_mean, listed
 _HELP = """Show what is defined, of all nouns: projects, clusters, pools, labels, queues, workflows, launch plans,
 users, groups, grants and so on, each with the revision that made it as it is, who did that and when. Of a workflow or
 launch plan it is the version that was registered last, which -o wide names; what the admin's configuration declares has
-no revision. Built-in kinds and roles are not listed; what is set at scopes is listed by `rainbowctl get KIND -A`.
+no revision. Built-in kinds and roles are not listed.
 
--p and -d show a project or domain, and what is registered or granted there.
+--noun setting lists instead what is set at scopes, of all kinds, each by its kind and scope;
+`rainbowctl get KIND -A` has the values of one kind.
+
+-p and -d show a project or domain, and what is registered, granted or set there.
 """
 _LARGEST_PAGE = 1000
 
@@ -62,8 +65,8 @@ _WIDE: Columns = {"VERSION": "version", "WHY": _of_maker("message")}
     help=_HELP,
     params=[
         option("noun", metavar="NOUN", help="Only those of this noun."),
-        project_option("Only this project, and what is registered or granted there."),
-        domain_option("Only this domain, and what is registered or granted there."),
+        project_option("Only this project, and what is registered, granted or set there."),
+        domain_option("Only this domain, and what is registered, granted or set there."),
         *_LISTING.options(),
     ],
     examples=[
@@ -71,6 +74,7 @@ _WIDE: Columns = {"VERSION": "version", "WHY": _of_maker("message")}
         "rainbowctl get all -p flyteexamples",
         "rainbowctl get all --noun pool -o json",
         "rainbowctl get all --selector 'author=ada,at>7d' --filter.sortBy at",
+        "rainbowctl get all --noun setting -p flyteexamples --selector 'claimed_by=ann'",
     ],
 )
 def get_all(session: Session, noun: str | None, **flags: Any) -> None:
@@ -101,5 +105,7 @@ def _find(word: str) -> str:
 
 def _name(row: Document) -> str:
     """A definition as `get` of its noun prints it."""
+    if row["noun"] == "setting":
+        return str(row["name"])
     noun = "launchplan" if row["noun"] == "launch-plan" else row["noun"]
     return "/".join(part for part in (noun, row["name"], row.get("version")) if part)

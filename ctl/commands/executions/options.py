@@ -29,8 +29,8 @@ SELECTOR = f"""A selector is a list of terms separated by commas, which must all
 !=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)};
 labels.KEY is a label of the execution. Other names of fields are taken too: {listed(SELECTOR_ALIASES)}.
 Times are written 24h, 7d, 2w or 1y (ago), 2026-03-01 or 2026-03-01T12:00; not_before, which lies ahead, +5m (in 5
-minutes) or -5m (5 minutes ago). Durations are written 90s, 5m or 2d. Put a backslash before an operator or comma in a
-value."""
+minutes) or -5m (5 minutes ago). Durations are written 90s, 5m or 2d, and what is requested 500m, 4
+or 32Gi, of all tasks together. Put a backslash before an operator or comma in a value."""
 #: How a scope is named in a flag.
 SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform"
 #: How answers count clusters that they do not name, and what one may not do with them.

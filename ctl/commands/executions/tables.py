@@ -158,6 +158,8 @@ _WIDE: Columns = {
     "TIME LIMIT": _time_limit,
     "ON LOST": _field("on_lost"),
     "QUEUE": _field("queue"),
+    "CPU": _field("cpu"),
+    "MEMORY": _field("memory"),
     "GPU": _field("gpu"),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
