@@ -109,6 +109,9 @@ def view_status(
     if is_nowhere or backs_off:
         # What is in back-off needs room only when its time has come.
         obstacles = find_obstacles(context, connection, execution, attempts.declines, needs_room=not backs_off)
+    state = None
+    if phase is Phase.QUEUED and execution.cluster:
+        state = fleet.states(connection, [execution.cluster]).get(execution.cluster)
     circumstances = Circumstances(
         phase=phase,
         since=phase_began_at(execution),
@@ -133,7 +136,8 @@ def view_status(
         position=position,
         is_position_told=sees_fleet,
         obstacle=obstacle,
-        waits_for=_waits_for(connection, execution) if phase is Phase.QUEUED else "",
+        waits_for="" if state is None else str(state.report.get("waits_for", "")),
+        is_unheard=state is not None and state.last_sync_at is None,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(context.access, connection, execution, position, now)
         if position is not None and takes_work and sees_fleet and tokens is None
@@ -171,12 +175,6 @@ def _abort_requested_at(connection: Connection, execution: Execution) -> datetim
     """When somebody asked for the end of what another gave up later, if that event is kept."""
     given_up = [execution.id] if execution.given_up_by is not None else []
     return execution_events.abort_requests(connection, given_up).get(execution.id)
-
-
-def _waits_for(connection: Connection, execution: Execution) -> str:
-    """Why the agent of an execution's cluster does not start what it has; "" where it says nothing of it."""
-    state = fleet.states(connection, [execution.cluster]).get(execution.cluster) if execution.cluster else None
-    return "" if state is None else str(state.report.get("waits_for", ""))
 
 
 def _ended_by(attempts: AttemptList) -> str:

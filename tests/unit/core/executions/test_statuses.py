@@ -178,6 +178,11 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
             "The agent of birch reports that it runs, or gives it back.",
             None,
         ),
+        (
+            replace(WAITS, is_unheard=True),
+            "The agent of birch, which has never synced, takes it when it has room.",
+            None,
+        ),
         (replace(WAITS, obstacle=FULL), "The agent of birch takes it when it has room.", None),
         (replace(WAITS, waits_for="an exclusive job waits"), "The agent of birch takes it when that is over.", None),
         (
