@@ -22,6 +22,7 @@ from agent.cluster_resources.keeper import NamespaceKeeper
 from agent.config import Config
 from agent.crashes import crash_point
 from agent.describer import Describer
+from agent.engine_problems import EngineProblems
 from agent.engines.base import Engine
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
@@ -61,9 +62,6 @@ _POSITION_SECONDS = 5.0
 _STOP_SECONDS = 15.0
 #: How long `once` waits for a job that it has submitted to run.
 _SETTLING_SECONDS = 3.0
-#: How long an engine must be without a problem until it counts as over, and how many are logged until then.
-_PROBLEM_SECONDS = 30.0
-_MOST_PROBLEMS = 20
 
 
 class Agent:
@@ -127,9 +125,7 @@ class Agent:
         self._orphans_at: float | None = None
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
-        #: What kept the engine from working, as far as it was logged, and when something did last.
-        self._work_problems: set[str] = set()
-        self._problem_at = 0.0
+        self._work_problems = EngineProblems(clock)
         self._stop_at: float | None = None
         self._stops = 0
         self._drains = False
@@ -159,7 +155,7 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
-            self._note_work_problem()
+            self._work_problems.note(self.work.problem)
             obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
             slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
             self._bids.step(obstacle, self.work.intents.counts(), slot_seconds, self.work.held_back)
@@ -184,18 +180,6 @@ class Agent:
             log.warning(f"{text}, {rest}", self.work.intents.guarded, self.guard.longest_silence_seconds)
         return 1 if self.problem else 0
 
-    def _note_work_problem(self) -> None:
-        """Log what keeps the engine from working, each problem once until there was none for a while."""
-        problem, now = self.work.problem, self.clock.steady()
-        if problem:
-            self._problem_at = now
-            if problem not in self._work_problems and len(self._work_problems) < _MOST_PROBLEMS:
-                self._work_problems.add(problem)
-                log.warning("%s", problem)
-        elif self._work_problems and now >= self._problem_at + _PROBLEM_SECONDS:
-            self._work_problems.clear()
-            log.info("the engine works again")
-
     def _claim_orphans(self) -> None:
         """Look now and then for what a dead agent left, once the admin has asked about what it knows of."""
         assert self.synced_at is not None
@@ -203,7 +187,7 @@ class Agent:
             self._orphans_at = self.clock.steady() + _ORPHANS_SECONDS
         elif self.clock.steady() >= self._orphans_at and not (self.work.is_stopping or self._is_older_admin):
             self._orphans_at = self.clock.steady() + _ORPHANS_SECONDS
-            self.work.claim_orphans()
+            self.work.adoptions.claim_orphans()
 
     def _pause(self) -> float:
         """How long to wait for an answer before the next round."""
@@ -398,7 +382,7 @@ class Agent:
         self.work.outbox.mark_logs_stored(answer["log_offsets"])
         self.work.leases.renew(answer["confirmed"], call.sent_at, confirms=True)
         self.work.leases.renew(answer["cancels"], call.sent_at, confirms=False)
-        self.work.answer(answer["questions"])
+        self.work.adoptions.answer(answer["questions"])
         self._bids.forget(call.body.get("bids", ()))
         self._bids.take(answer)
         self.work.accept(answer["leases"])

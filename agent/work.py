@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from agent.adoptions import WAS_OVER, Adoptions
 from agent.cancellations import Cancellations
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.crashes import crash_point
@@ -22,7 +23,7 @@ from agent.intents import WAIT, Ending, Intent, Intents, Stage, Turns
 from agent.leases import Leases
 from agent.outbox import Outbox
 from agent.state_directory import StateDirectory
-from agent.tasks import build_task, key_of
+from agent.tasks import build_task
 
 log = logging.getLogger("rainbow.agent")
 T = TypeVar("T")
@@ -31,10 +32,6 @@ T = TypeVar("T")
 _OVERTIME_SECONDS = 30.0
 #: Why the agent hands back what has not started.
 _DRAINING = "Its cluster drains, and it had not started."
-#: Why the agent hands back what it handed back before, or never submitted, when a restored admin has it again.
-_WAS_OVER = "It was over here before, without a job: another attempt can start."
-#: How many jobs of dead agents are held at once.
-_MOST_ORPHANS = 100
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
 
@@ -57,6 +54,7 @@ class Work:
         self.intents = Intents()
         self.leases = Leases(self.intents, engine, state, guard, clock)
         self.outbox = Outbox(self.intents, engine, state, clock)
+        self.adoptions = Adoptions(engine, self.intents, self.leases, self.outbox, state, clock)
         #: The last state of each job from the engine, by key.
         self.native: dict[str, NativeState] = {}
         #: Why the engine or the state directory could not be used in the last step.
@@ -272,7 +270,7 @@ class Work:
     def _resume_past(self, intent: Intent, past: Intent, handle: Handle | None) -> None:
         """Report an attempt that was over before the admin's database was restored; it is never started again."""
         if handle is None:
-            self._mark_ended(intent, self._event(intent.reference, "RELEASED", message=_WAS_OVER))
+            self._mark_ended(intent, self._event(intent.reference, "RELEASED", message=WAS_OVER))
             return
         intent.native_id = handle.native_id
         intent.take_ending(past)
@@ -323,45 +321,6 @@ class Work:
             for intent in self.intents.find_all([reference]):
                 message = f"The admin says that this agent no longer has its lease ({reference.get('reason')})."
                 self.end(intent, Ending.LOST, message)
-
-    def answer(self, questions: Iterable[Mapping[str, Any]]) -> None:
-        """Look up executions that the admin believes to be here: adopt them, or report them unknown."""
-        for question in questions:
-            key = key_of(question)
-            if self.intents.find(question) is not None or key in self.outbox.standalone:
-                continue
-            try:
-                handle = self.engine.find(key)
-                if handle is not None:
-                    self._adopt(question, handle.native_id)
-                    continue
-            except (EngineUnavailable, OSError):
-                continue  # the admin asks again
-            past = self._state.load_past_intent(key)
-            if past is not None and not past.native_id:
-                self.outbox.standalone[key] = self._event(question, "RELEASED", message=_WAS_OVER)
-                continue
-            message = "Neither the agent nor its engine has a record of it."
-            self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
-
-    def claim_orphans(self) -> None:
-        """Hold what a dead agent left in the engine: the admin then says whether it goes on or is ended."""
-        with contextlib.suppress(EngineUnavailable, OSError):
-            for orphan in self.engine.orphans(self.intents.keys())[:_MOST_ORPHANS]:
-                reference = {"id": dict(orphan.id), "attempt": orphan.attempt, "uid": orphan.uid}
-                if orphan.handle.key not in self.outbox.standalone:
-                    self._adopt(reference, orphan.handle.native_id)
-
-    def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
-        reported = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
-        past = self._state.load_past_intent(key_of(question)) or Intent(lease={"job": {}}, key=key_of(question))
-        intent = Intent(lease={**past.lease, **reported}, stage=Stage.SUBMITTED, native_id=native_id)
-        intent.take_ending(past)
-        self._state.save(intent, is_durable=True)
-        self.intents[intent.key] = intent
-        # The admin asks only about leases of this cluster.
-        self.leases.guard.renew(intent.key, self._clock.steady())
-        log.info("%s: adopted", intent.key)
 
     def settle(self, events: set[str]) -> None:
         """Drop events that the admin has accepted or refused for good, and the executions that are finished by it."""

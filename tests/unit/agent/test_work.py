@@ -522,7 +522,7 @@ def test_bytes_that_are_not_text_are_sent_unchanged(work: Work, engine: FakeEngi
 def test_questions(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
     other = {"id": {**ID, "name": "other"}, "attempt": 3}
     engine.jobs[key_of(other)] = RUNNING
-    work.answer([REFERENCE, other])
+    work.adoptions.answer([REFERENCE, other])
     assert event_types(work) == ["UNKNOWN"]
     assert [intent.reference for intent in work.intents.values()] == [other]
     work.step()
@@ -537,7 +537,7 @@ def test_what_never_started_is_handed_back_again_when_a_restored_admin_asks_for_
     assert event_types(work) == ["RELEASED"]
     accept(work)
     assert work.intents == {}
-    work.answer([REFERENCE])
+    work.adoptions.answer([REFERENCE])
     assert event_types(work) == ["RELEASED"]
     assert engine.forgotten == [KEY]  # its directory goes as others do
     assert (state.jobs / KEY / "intent.json").exists()
@@ -545,13 +545,13 @@ def test_what_never_started_is_handed_back_again_when_a_restored_admin_asks_for_
 
 def test_a_question_about_a_stored_intent_needs_no_answer(work: Work) -> None:
     work.accept([LEASE])
-    work.answer([REFERENCE])
+    work.adoptions.answer([REFERENCE])
     assert event_types(work) == []
 
 
 def test_a_question_is_not_answered_while_the_engine_is_unavailable(work: Work, engine: FakeEngine) -> None:
     engine.unavailable = "the back end does not answer"
-    work.answer([REFERENCE])
+    work.adoptions.answer([REFERENCE])
     assert (event_types(work), work.intents) == ([], {})
 
 
@@ -993,7 +993,7 @@ def test_an_adopted_execution_is_ended_by_whoever_knows_its_policy(
 ) -> None:
     engine = FakeEngine(ends_on_cancel=False, guards_leases=guards_leases, jobs={KEY: RUNNING})
     work = new_work(engine, state, clock)
-    work.answer([{**REFERENCE, **policy}])
+    work.adoptions.answer([{**REFERENCE, **policy}])
     pass_time(work, clock, 60)
     assert bool(engine.cancelled) is is_ended
 
@@ -1007,7 +1007,7 @@ def test_a_job_that_the_agent_ended_is_not_reported_as_aborted_when_a_restored_a
 ) -> None:
     ended_before(work, engine, clock, native, on_lost="fail")
     assert work.intents == {}
-    work.answer([REFERENCE])
+    work.adoptions.answer([REFERENCE])
     clock.advance(1)
     work.step()
     event = work.outbox.events()[-1]
@@ -1027,7 +1027,7 @@ def test_a_job_that_was_seen_to_run_before_is_not_handed_back(
     accept(work)
     assert work.intents == {}
     if is_asked:
-        work.answer([REFERENCE])
+        work.adoptions.answer([REFERENCE])
     else:
         started(work, clock, on_lost="fail")
     clock.advance(1)
@@ -1107,7 +1107,7 @@ def test_a_past_intent_that_a_job_overwrote_is_ignored(
     path = state.jobs / KEY / "intent.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, **json.loads(text)}) if text.startswith('{"') else text)
-    work.answer([REFERENCE])
+    work.adoptions.answer([REFERENCE])
     clock.advance(1)
     work.step()
     assert event_types(work) == ["RUNNING", "ABORTED"]
@@ -1122,7 +1122,7 @@ def test_outputs_of_a_finished_job_are_read_again_when_a_restored_admin_asks_for
     work.step()
     accept(work)
     assert work.intents == {}
-    work.answer([REFERENCE])
+    work.adoptions.answer([REFERENCE])
     clock.advance(1)
     work.step()
     assert [file["path"] for file in work.outbox.events()[-1]["outputs"]] == ["model"]
@@ -1161,7 +1161,7 @@ def test_an_execution_does_not_get_the_result_of_an_earlier_one_of_its_name(
     work.leases.renew([{**REFERENCE, "uid": "bbbb"}], clock.steady(), confirms=True)
     work.step()
     assert [task.key for task in engine.submitted] == ["rb-aaaa-n-1", "rb-bbbb-n-1"]
-    work.answer([{**REFERENCE, "uid": "cccc"}])
+    work.adoptions.answer([{**REFERENCE, "uid": "cccc"}])
     assert [(event["type"], event["uid"]) for event in work.outbox.events()] == [
         ("UNKNOWN", "cccc"),
         ("RUNNING", "aaaa"),
