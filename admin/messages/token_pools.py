@@ -119,7 +119,7 @@ class TokenPoolAnswer(Answer):
     holder_count: int | None = None
     waiters: Annotated[list[TokenWaiterAnswer] | None, Meta(description=f"The first {MOST_SHOWN} in line.")] = None
     refusals: Refusals = None
-    reason: Annotated[str | None, Meta(description="Why nothing is granted to anyone now, where that is so.")] = None
+    reason: Annotated[str | None, Meta(description="Why nothing is granted to anyone now, or everything is.")] = None
     version: int
     provenance: StatesProvenance = None
     version_pruned: VersionPruned = None

@@ -72,7 +72,7 @@ class TokenPoolView:
     totals: PoolTotals | None  #: None while the backend does not answer
     waiting: int  #: how many claims and executions wait
     usage: PoolUsage | None  #: of one pool; None in lists, and while the backend does not answer
-    reason: str  #: why nothing is granted to anyone now, or nothing is known of it
+    reason: str  #: why nothing is granted to anyone now, everything is, or nothing is known of it
     provenance: Provenance | None  #: None where that revision is no longer kept
     refusals: dict[str, int]  #: by the level that was full, since the admin started
 

@@ -324,6 +324,7 @@ def test_noop_grants_everything() -> None:
     assert isinstance(backend.renew(Renewal.of(answer.grants)), Renewed)
     assert backend.release(Release(token="b", pools=("anything",))) == Released(amounts={})
     assert backend.usage(["anything"])["anything"].used == 0
+    assert "everything is granted" in backend.totals(["anything"])["anything"].reason
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ class PoolTotals:
 
     used: int = 0
     asking: int = 0
-    reason: str = ""  #: why nothing is granted to anyone now, where that is so
+    reason: str = ""  #: why nothing is granted to anyone now, or everything is
 
 
 class TokensUnavailable(Exception):

@@ -14,6 +14,8 @@ from admin.core.token_pools.limits import USUAL_WEIGHT
 from admin.core.token_pools.lines import Room
 from admin.store.token_backends.base import PoolTotals, PoolUsage
 
+_REASON = "resourcemanager.type is noop: everything is granted, and nothing of it is kept."
+
 
 class NoTokens:
     """The backend `noop`."""
@@ -71,7 +73,7 @@ class NoTokens:
         """It always answers."""
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
-        return {pool: PoolTotals() for pool in pools}
+        return {pool: PoolTotals(reason=_REASON) for pool in pools}
 
     def wake(self, pools: Iterable[str]) -> None:
         """Nobody waits."""

@@ -19,6 +19,7 @@ from ctl.client.errors import InvalidInput
 from ctl.client.nouns import TOKEN_POOL
 from ctl.client.scopes import Scope
 from ctl.client.times import to_second
+from ctl.client.words import count
 from ctl.commands.fleet.definitions import FleetNoun
 from ctl.commands.fleet.members import DESCRIPTION, commands, with_text
 
@@ -62,7 +63,7 @@ def _refusals(pool: Document) -> str:
 def _use(pool: Document) -> str:
     """How much of a pool is held."""
     if "used" not in pool:
-        return f"{pool['capacity']} tokens; {pool['waiting']} in line"
+        return f"{count(pool['capacity'], 'token')}; {pool['waiting']} in line"
     free = f"{pool['free']} {'is' if pool['free'] == 1 else 'are'} free"
     return f"{pool['used']} of {pool['capacity']} tokens are held, {free}; {pool['waiting']} in line"
 
