@@ -38,7 +38,6 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     """
     if not inquiries:
         return
-    ids = [inquiry.execution_id for inquiry in inquiries]
     older = [inquiry.execution_id for inquiry in inquiries if not inquiry.is_new]
     if older:
         bids.silence(connection, bid_rounds.withdraw(connection, older, now), now)
@@ -56,7 +55,7 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     )
     names = {cluster for inquiry in inquiries for cluster in _asked(inquiry)}
     can_bid = {name for name, state in fleet.states(connection, names).items() if state.can_bid}
-    refusals = _lasting_refusals(context, connection, ids)
+    refusals = _lasting_refusals(context, connection, older) if older else {}
     rows = []
     for inquiry in inquiries:
         refused = {} if inquiry.asks_all else refusals.get(inquiry.execution_id, {})

@@ -157,14 +157,16 @@ def _bid(row: AnyRow) -> Bid:
 
 #: What clusters answer themselves.
 _OWN_ANSWERS = tuple(answer.value for answer in (BidAnswer.YES, BidAnswer.NOT_NOW, BidAnswer.NEVER))
+#: Those of them that say something of other jobs too: a never is said of one alone.
+_FORECASTS = (BidAnswer.YES.value, BidAnswer.NOT_NOW.value)
 #: The newest rows among which a no counts as the last bid of its cluster: no index has those of all.
 _RECENT = 20_000
 
 
 def last(connection: Connection) -> dict[str, Bid]:
-    """The last bid of each cluster, whatever it said; a no that many bids followed counts no more."""
+    """The last bid of each cluster that was no never; a not-now that many bids followed counts no more."""
     recent = select(bids.c.id, bids.c.cluster, bids.c.answer).order_by(bids.c.id.desc()).limit(_RECENT).subquery()
-    answered = select(func.max(recent.c.id)).where(recent.c.answer.in_(_OWN_ANSWERS)).group_by(recent.c.cluster)
+    answered = select(func.max(recent.c.id)).where(recent.c.answer.in_(_FORECASTS)).group_by(recent.c.cluster)
     # One look into the index for each cluster, however many bids there are.
     is_yes = (text(f"bids.{IS_BID}"), bids.c.cluster == cluster_states.c.name)
     newest_yes = select(func.max(bids.c.id)).where(*is_yes).correlate(cluster_states).scalar_subquery()

@@ -71,7 +71,7 @@ _RUN = (
 )
 _SHOW = (
     "`rainbowctl get NOUN NAME -o yaml` shows one thing, `rainbowctl get execution NAME --details` an execution, "
-    "`rainbowctl get cluster NAME --graph` what a cluster has, `rainbowctl explain` where a setting comes from"
+    "`rainbowctl describe cluster NAME` what a cluster has, `rainbowctl explain` where a setting comes from"
 )
 _LIST = "`rainbowctl get NOUN` lists them"
 _START = "`rainbow-admin serve` starts an admin, `rainbow-agent run` an agent of this machine"
@@ -92,7 +92,7 @@ WORDS = {
         "activate": "`rainbowctl update launchplan NAME --version V --activate` activates a version of a launch plan, "
         "`rainbowctl update project ID --activate` a project",
         **dict.fromkeys(("run", "submit", "launch", "exec"), _RUN),
-        **dict.fromkeys(("describe", "show"), _SHOW),
+        "show": _SHOW,
         "status": "`rainbowctl get execution NAME` shows its phase, `rainbowctl version` whether the admin answers",
         **dict.fromkeys(("list", "ls"), _LIST),
         "set": "`rainbowctl update KIND` sets what its flags or its --attrFile say",
@@ -101,6 +101,7 @@ WORDS = {
         **dict.fromkeys(("demo", "sandbox"), _START),
         "help": "`rainbowctl --help` lists the commands, and --help after any of them explains it",
     },
+    "describe": dict.fromkeys(("execution", "project", "pool", "label", "workflow", "launchplan", "user"), _SHOW),
     "config": {
         **dict.fromkeys(
             ("validate", "discover"), "`rainbowctl config view` checks the file, and shows what comes from it"

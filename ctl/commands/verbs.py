@@ -276,6 +276,18 @@ delete = KindGroup(
     epilog=_DECLARED,
 )
 
+describe = NounGroup(
+    "describe",
+    help="Say what something has.",
+    entries={
+        "cluster": Entry(
+            summary="What a cluster has, and what differs from its description before",
+            place="fleet.cluster_descriptions",
+        )
+    },
+    examples=["rainbowctl describe cluster a"],
+)
+
 rotate = NounGroup(
     "rotate",
     help="Replace a secret by a new one.",

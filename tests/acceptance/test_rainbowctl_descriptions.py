@@ -55,7 +55,11 @@ def test_a_description_is_set_drawn_printed_and_removed(new_shell: Shell) -> Non
     assert "graph revision 3 by anonymous" in details
     assert "nodes: 3 → 2, cores: 36 → 16, gpus: 0 → 8" in details
     assert json.loads(shell.ok("rainbowctl get cluster east -o json"))["described"]["revision"] == 3
-    assert "`rainbowctl get cluster NAME --graph`" in shell.refused(2, "rainbowctl describe cluster east")
+    described = " ".join(shell.ok("rainbowctl describe cluster east").split())
+    assert described.startswith("cluster east, description 3 by anonymous")
+    assert described.endswith("differs from the revision before: nodes: 3 → 2, cores: 36 → 16, gpus: 0 → 8")
+    assert json.loads(shell.ok("rainbowctl describe cluster east --revision 1 -o json"))["revision"] == 1
+    assert "`rainbowctl describe cluster NAME`" in shell.refused(2, "rainbowctl show cluster east")
     drawn = shell.ok("rainbowctl get cluster east --graph").splitlines()
     assert drawn[-3:] == ["cluster: node ×2", "├─ core 8", "└─ gpu 4"]
     done = shell.run("rainbowctl update cluster-description east --file graph.json")

@@ -202,16 +202,18 @@ def test_a_pool_that_asks_is_created_shown_and_changed(shell: Shell) -> None:
     fields = {"ask_deadline": "5s", "choose_by": "mix", "cost_weight": 2.5, "rebalance": "better-by 5m"}
     pool = shell.rest("GET", "pools/asks")
     assert {name: pool.get(name) for name in fields} == fields
-    assert cells(shell.ok("rainbowctl get pool asks -o wide"))[-1][-3:-1] == ["mix", "better-by 5m"]
+    assert cells(shell.ok("rainbowctl get pool asks -o wide"))[-1][-4:-1] == ["mix, cost 2.5", "5s", "better-by 5m"]
     documents = yaml.safe_load_all(shell.ok("rainbowctl export pool"))
     [exported] = [document for document in documents if document and document.get("name") == "asks"]
     assert {name: exported.get(name) for name in fields} == fields
-    message = shell.refused(2, "rainbowctl update pool asks --strategy weighted --force")
-    assert "ask_deadline: is for the strategy ask alone" in message
     assert "--costWeight" in shell.refused(2, "rainbowctl update pool asks --costWeight much --force")
     shell.ok("rainbowctl update pool asks --rebalance never --costWeight '' --chooseBy cheapest --force")
     changed = shell.rest("GET", "pools/asks")
     assert (changed["rebalance"], changed["choose_by"], "cost_weight" in changed) == ("never", "cheapest", False)
+    message = shell.refused(2, "rainbowctl update pool asks --strategy weighted --askDeadline 5s --force")
+    assert "ask_deadline: is for the strategy ask alone" in message
+    shell.ok("rainbowctl update pool asks --strategy weighted --force")
+    assert not shell.rest("GET", "pools/asks").keys() & fields.keys()
 
 
 def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:

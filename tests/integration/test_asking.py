@@ -78,7 +78,9 @@ def test_a_creation_answers_at_once_and_the_last_answer_decides(asker: MakeAsker
     explained = test.explain("e")
     assert explained["because"] == "by bids: 2 of 2 clusters answered"
     losing = next(candidate for candidate in explained["candidates"] if candidate["cluster"] == test.full("a"))
-    assert losing["why_not"] == "able; scored 60 against 5, and the lowest is best"
+    assert losing["why_not"] == (
+        "able; would start it in 1 min, counting what goes first there, and the chosen one in 5 s"
+    )
     [told] = explained["rounds"]
     assert (told["number"], told["outcome"], told["decision"], told["promised_seconds"]) == (1, "chosen", 2, 5.0)
     assert [(test.short(bid["cluster"]), bid["answer"], bid["start_seconds"]) for bid in told["bids"]] == [
@@ -711,7 +713,7 @@ def test_place_and_simulate_answer_from_the_last_bids_and_say_so(asker: MakeAske
     assert simulated["by_last_bids"] == 1
 
 
-def test_place_goes_by_the_last_bid_of_each_cluster_whatever_it_said(asker: MakeAsker) -> None:
+def test_place_goes_by_the_last_bid_of_each_cluster(asker: MakeAsker) -> None:
     test = asker("a", "b")
     request = asked(project=test.project, **pool(test.pool))
     test.create("e")
@@ -726,12 +728,12 @@ def test_place_goes_by_the_last_bid_of_each_cluster_whatever_it_said(asker: Make
     assert reasons["a"] == "said not now (maintenance)"
     test.create("none")
     test.bid("a", "not-now", reason="maintenance")
-    test.bid("b", "never", reason="no such partition")
+    test.bid("b", "not-now", reason="no such partition")
     placed = ok(test.api.post(f"{API}/placements", json=request))
     assert (placed.get("cluster"), placed["reason"]["code"]) == (None, "ASKING")
     assert placed["reason"]["message"] == (
         f"Its clusters would be asked; by the last bids of 2 of 2, up to 0 s old, no cluster of pool '{test.pool}' is "
-        f"able: '{test.full('a')}' said not now (maintenance), '{test.full('b')}' said never (no such partition)."
+        f"able: '{test.full('a')}' said not now (maintenance), '{test.full('b')}' said not now (no such partition)."
     )
     simulated = ok(test.api.post(f"{API}/simulations", json=simulation_of_nothing(test)))
     assert simulated["by_cluster"][""] == {"before": 3, "after": 3}
@@ -742,12 +744,17 @@ def test_what_says_never_to_one_job_is_no_refusal_of_another(asker: MakeAsker) -
     test.create("e")
     test.bid("a", "never", reason="no gpu")
     placed = ok(test.api.post(f"{API}/placements", json=asked(project=test.project, **pool(test.pool))))
-    assert (placed["reason"]["code"], placed.get("refused")) == ("ASKING", None)
-    assert "said never (no gpu)" in placed["reason"]["message"]
+    assert (placed["cluster"], placed["reason"]["code"]) == (test.full("a"), "ASKING")
+    assert "by what they report" in placed["reason"]["message"]
     test.create("other")
+    test.bid("a", start_seconds=300)
+    test.create("third")
+    test.bid("a", "never", reason="no gpu")
+    test.create("fourth")
     test.pass_time(3)  # nobody answers, which is no bid
     placed = ok(test.api.post(f"{API}/placements", json=asked(project=test.project, **pool(test.pool))))
-    assert "said never (no gpu)" in placed["reason"]["message"]
+    assert placed["cluster"] == test.full("a")
+    assert "by the last bids of 1 of 1" in placed["reason"]["message"]
 
 
 def simulation_of_nothing(test: Asker) -> Document:

@@ -72,6 +72,17 @@ def test_the_same_description_again_is_no_revision(api: FlaskClient) -> None:
     assert (again["changed"], again["description"]["revision"]) == (False, 1)
 
 
+def test_a_subsystem_among_the_vertices_of_the_graph_is_told_too(api: FlaskClient) -> None:
+    plain = pooled(2, 4)
+    vertices = [{"id": id_, **vertex} for id_, vertex in plain["graph"]["nodes"].items()]
+    network = [{"id": "sw", "metadata": {"type": "switch", "speed": 200}}]
+    links = [{"source": node, "target": "sw", "metadata": {"subsystem": "network"}} for node in ("n1", "n2")]
+    graph = {"nodes": vertices + network, "edges": plain["graph"]["edges"] + links}
+    assert describe(api, "east", {"graph": graph})["description"]["subsystem_vertices"] == {"network": 1}
+    removed = describe(api, "east", plain)["description"]
+    assert (removed["differences"], "subsystem_vertices" in removed) == (["subsystem network: removed"], False)
+
+
 def test_a_tree_counts_equal_siblings(api: FlaskClient) -> None:
     describe(api, "east")
     tree = get(api, "clusters/east/description/tree")["tree"]

@@ -141,6 +141,14 @@ def test_a_workflow_that_contradicts_itself_is_not_registered(shared: FlaskClien
     resources = {"requests": {"gpu": "1"}, "limits": {"gpu": "2"}}
     job = {"command": ["x"], "resources": resources}
     refused(create(shared, job=job, **place), 400, "invalid_request", "spec.job.resources.requests.gpu")
+    unclear: list[tuple[str, Any, str]] = [
+        ("requires", [{"name": "io", "match": "nvme"}], "requires.0.field"),
+        ("requires", [{"name": "io", "field": "type", "maxx": 3}], "requires.0.maxx"),
+        ("compatibility", {"io": [1]}, "compatibility.io"),
+    ]
+    for name, value, field in unclear:
+        registered = register_workflow(shared, "unclear", job={"command": ["x"], name: value}, **place)
+        refused(registered, 400, "invalid_request", f"spec.job.{field}")
     for empty in ("project", "name"):
         body = {"id": {**identifier("wf", **place), empty: ""}, "spec": {"job": job}}
         refused(shared.post(f"{API}/workflows", json=body), 400, "invalid_request", f"id.{empty}")

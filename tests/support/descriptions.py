@@ -71,6 +71,12 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "negative size": (graph({"a": vertex(size=-1)}), "graph.nodes.a.metadata.size", "is below zero"),
     "fractional size": (graph({"a": vertex(size=1.5)}), "graph.nodes.a.metadata.size", "is not a whole number"),
     "unknown type": (graph({"a": vertex(type="7 up")}), "graph.nodes.a.metadata.type", "is not a type"),
+    "a slot": (graph({"a": vertex(type="slot")}), "graph.nodes.a.metadata.type", "is what jobs ask for"),
+    "a size beside the metadata": (
+        graph({"a": {**vertex(), "size": 4}}),
+        "graph.nodes.a.size",
+        "stands beside the metadata",
+    ),
     "no nodes": (graph({}), "graph.nodes", "is empty"),
     "no graph": ({}, "graph", "is missing"),
     "no mapping": ({"graph": 7}, "graph", "is not a mapping"),

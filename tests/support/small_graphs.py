@@ -201,7 +201,8 @@ def _likely_needs(graph: SmallGraph, random: Random, scope: int) -> Iterator[Nee
             else:
                 yield Need(Vertex(vertex.type, contents, requires, random.random() < 0.2), count)
         else:
-            yield Need(Unit(vertex.type, requires), random.randint(1, 3) * unit_amount(vertex.type))
+            is_default = vertex.type in MEASURED and random.random() < 0.5
+            yield Need(Unit(vertex.type, requires, is_default), random.randint(1, 3) * unit_amount(vertex.type))
 
 
 def _likely_requires(graph: SmallGraph, random: Random, number: int) -> tuple[Requirement, ...]:
@@ -214,7 +215,8 @@ def _random_needs(random: Random, depth: int, most: int, *, units_only: bool = F
         kind = "unit" if depth == 0 or units_only else random.choice(("unit", "vertex", "vertex", "slot"))
         if kind == "unit":
             type_ = random.choice(("core", "core", "core", "gpu", "socket", "node", "memory", "storage"))
-            yield Need(Unit(type_, _random_requires(random)), random.randint(1, 2) * unit_amount(type_))
+            is_default = type_ in MEASURED and random.random() < 0.5
+            yield Need(Unit(type_, _random_requires(random), is_default), random.randint(1, 2) * unit_amount(type_))
             continue
         contents = tuple(_random_needs(random, depth - 1, 2))
         if kind == "slot":
@@ -284,7 +286,7 @@ class _Trial:
         ((resource, count), scope), rest = items[0], items[1:]
         vertices = self.graph.vertices
         if isinstance(resource, Unit):
-            if count == 0 or (resource.is_optional and resource.type not in self.types):
+            if count == 0 or (resource.is_optional and not self.tells_of(resource)):
                 yield rest, free, shared
                 return
             grain = unit_amount(resource.type)
@@ -322,6 +324,14 @@ class _Trial:
             if whole and self.place(contents, list(free), frozenset()):
                 emptied = [-1 if place in inside else amount for place, amount in enumerate(free)]
                 yield fewer, emptied, shared
+
+    def tells_of(self, unit: Unit) -> bool:
+        """Whether the graph tells of a type; of a default, whether all of its nodes do."""
+        vertices = self.graph.vertices
+        nodes = [number for number, vertex in enumerate(vertices) if vertex.type == "node"]
+        if not unit.is_default or not nodes:
+            return unit.type in self.types
+        return all(any(vertices[number].type == unit.type for number in self.graph.below(node)) for node in nodes)
 
     def meets(self, number: int, resource: Unit | Vertex | Slot | SpreadTasks) -> bool:
         features = self.graph.vertices[max(number, 0)].features

@@ -11,7 +11,7 @@ from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
 from admin.core.executions.spec import requested_strategy
 from admin.core.executions.tokens import needed_amounts, write_amounts
-from admin.core.graph.job_requests import request_of, with_settings
+from admin.core.graph.job_requests import asked_resources, request_of, with_settings
 from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
 from admin.core.jobs.parameters import parameters_in
@@ -117,7 +117,8 @@ def _asks(job: Mapping[str, Any], given: Mapping[str, Any], launch: Launch) -> s
     resources = {**job["resources"]}
     if "nodes" not in given.get("resources", {}):
         resources.pop("nodes", None)
-    return write_request(request_of({**job, "resources": resources}, tuple(launch.job_path.split("."))))
+    path = tuple(launch.job_path.split("."))
+    return write_request(request_of({**job, "resources": resources}, path, asked_resources(given)))
 
 
 def parameters_of(job: Mapping[str, Any], scope: Scope, priority: int) -> JobParameters:

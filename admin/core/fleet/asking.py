@@ -80,6 +80,8 @@ def asking_problems(definition: Mapping[str, Any], fields: Collection[str] = tup
     """What is wrong with the fields of a definition or a request that are valid by themselves, by field."""
     definition = {name: definition[name] for name in (*fields, "strategy") if definition.get(name) is not None}
     given = definition.keys() - {"strategy"}
+    if definition.get("rebalance") == _NEVER:  # as of every pool
+        given -= {"rebalance"}
     if given and definition.get("strategy") != ASK:
         return dict.fromkeys(sorted(given), "is for the strategy ask alone: set strategy to ask, or leave it out.")
     problems = {}

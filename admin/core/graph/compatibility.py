@@ -62,6 +62,8 @@ def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[
         elif not isinstance(needs, Mapping):
             reason = f"{quoted(needs)} is not a mapping: give fields of the subsystem '{shorten(name)}'."
             add_problem(problems, (*path, shorten(name)), reason)
+        elif not needs:
+            add_problem(problems, (*path, name), "asks for nothing: give fields of that subsystem, or leave it out.")
         else:
             for field, needed in needs.items():
                 is_bounded = isinstance(needed, Mapping) and needed.keys() <= _CONDITIONS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -38,7 +39,8 @@ def compile_description(document: Mapping[str, Any], most_vertices: int) -> Comp
     subsystems = document.get("subsystems")
     graph = read_description(document, subsystems, path=(), most_vertices=most_vertices)
     text = json_text(document, sort_keys=True)
-    counts = {name: _vertices(subsystem) for name, subsystem in (subsystems or {}).items()}
+    counts = Counter(graph.beside)
+    counts.update({name: _vertices(subsystem) for name, subsystem in (subsystems or {}).items()})
     return Compiled(
         digest=hashlib.sha256(text).hexdigest(),
         inventory=inventory_of(graph, counts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -32,13 +33,14 @@ class SubsystemReader:
         parents: Mapping[str, str],
         paths: Collection[str],
         links: Links,
-    ) -> None:
+    ) -> Mapping[str, int]:
         """Take the vertices of subsystems out of the main graph that brought them along, and link them.
 
-        Vertices with a path in the main graph belong to it, though no edge may say so of one that holds nothing.
+        Returns how many each subsystem has. Vertices with a path in the main graph belong to it, though no edge may say
+        so of one that holds nothing.
         """
         if not edges:
-            return
+            return {}
         of_main = {*parents, *parents.values(), *paths}
         moved = {id_: edge.subsystem for edge in edges for id_ in (edge.source, edge.target) if id_ not in of_main}
         features = {
@@ -53,6 +55,7 @@ class SubsystemReader:
             for main, other in ((edge.source, edge.target), (edge.target, edge.source)):
                 if main in vertices and other in features:
                     links.setdefault(main, set()).add(features[other])
+        return Counter(moved.values())
 
     def link(self, name: Any, document: Any, main: Mapping[str, DescribedVertex], links: Links) -> None:
         """Link the vertices of a subsystem to the vertices of the main graph that its edges name."""

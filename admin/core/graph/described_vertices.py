@@ -13,6 +13,10 @@ from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
 _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 1000
+#: What JSON Graph Format has of a vertex.
+_OF_VERTEX = frozenset(("id", "type", "label", "metadata"))
+#: What jobs call a place of theirs, and clusters do not have.
+_SLOT = "slot"
 #: All that most vertices of the main graph say.
 _PLAIN = IDENTITY | {"type", "size"}
 
@@ -79,6 +83,10 @@ class VertexReader:
             document, where = document["scheduling"], (*where, "scheduling")
         graph = document.get("graph") if isinstance(document, Mapping) else None
         where = (*where, "graph")
+        if graph is None and isinstance(document, Mapping) and "execution" in document:
+            reason = "is missing: a resource set of Flux has a graph only where its scheduler, Fluxion, has added one."
+            self._problems.add((*where[:-1], "scheduling"), reason)
+            raise Stop
         if not isinstance(graph, Mapping):
             has_graph = isinstance(document, Mapping) and "graph" in document
             reason = f"{quoted(graph)} is not a mapping" if has_graph else "is missing"
@@ -118,6 +126,10 @@ class VertexReader:
     def _read_vertex(
         self, id_: str, vertex: Mapping[str, Any], where: Path, subsystem: str, names: dict[str, str]
     ) -> DescribedVertex:
+        if not vertex.keys() <= _OF_VERTEX:
+            for name in ("size", "unit"):
+                if name in vertex:
+                    self._problems.add((*where, id_, name), "stands beside the metadata: put it into them.")
         metadata: Any = vertex.get("metadata", {})
         if not isinstance(metadata, dict):
             self._problems.add((*where, id_, "metadata"), f"{quoted(metadata)} is not a mapping.")
@@ -155,6 +167,9 @@ class VertexReader:
             reason = "is missing" if type_ is None else f"{quoted(type_)} is not a type"
             remedy = "give a word of letters, digits, '_', '.' and '-' that begins with a letter, such as core"
             self._problems.add((*where, "type"), f"{reason}: {remedy}.")
+        elif type_ == _SLOT and subsystem == CONTAINMENT:
+            reason = "is what jobs ask for, and no part of a cluster: give what it is there, such as node or core."
+            self._problems.add((*where, "type"), f"'{type_}' {reason}")
         if isinstance(size, bool) or not isinstance(size, int):
             is_fraction = isinstance(size, float)
             reason = f"{quoted(size)} is not a whole number"

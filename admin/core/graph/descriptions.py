@@ -9,6 +9,7 @@ is made of a description in which anything is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from admin.core.graph.described_edges import EdgeReader
@@ -57,8 +58,9 @@ def _read(
     problems.stop_if_any()
     links: Links = {}
     subsystem_reader = SubsystemReader(problems, vertex_reader, edge_reader)
-    subsystem_reader.link_inline(vertices, inline, parents, paths, links)
+    beside = subsystem_reader.link_inline(vertices, inline, parents, paths, links)
     for name, subsystem in subsystems.items():
         subsystem_reader.link(name, subsystem, vertices, links)
     problems.stop_if_any()
-    return TreeBuilder(shapes, problems).build(vertices, names, parents, links)
+    graph = TreeBuilder(shapes, problems).build(vertices, names, parents, links)
+    return replace(graph, beside=beside) if beside else graph

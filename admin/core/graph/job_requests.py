@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from admin.core.graph.compatibility import compatibility_entries
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, vertex_need
 from admin.core.graph.requirements import read_requirement, read_requirements
-from admin.core.graph.units import CORE, MEMORY, NODE, STORAGE
+from admin.core.graph.units import CORE, MEASURED, MEMORY, NODE, STORAGE
 from admin.core.problems import Path, Problem, raise_problems
 from admin.core.resources import parse_demand
 
@@ -17,11 +17,12 @@ from admin.core.resources import parse_demand
 GRAPH_TYPES = {"cpu": CORE, "memory": MEMORY, "gpu": "gpu", "ephemeral_storage": STORAGE}
 
 
-def request_of(job: Mapping[str, Any], path: Path = ("job",)) -> ResourceRequest:
+def request_of(job: Mapping[str, Any], path: Path = ("job",), asked: Collection[str] | None = None) -> ResourceRequest:
     """What a job asks for; Invalid where a requirement is not understood.
 
     What it requires, and its image by what is said of its compatibility, must hold for every node that it runs on. A
-    job that names no number of nodes may run its tasks on any, each task on one.
+    job that names no number of nodes may run its tasks on any, each task on one. `asked` are the resources that it
+    asked for itself, None for all.
     """
     problems: list[Problem] = []
     requires = read_requirements(job.get("requires") or [], (*path, "requires"), problems)
@@ -30,10 +31,8 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",)) -> ResourceRequest
     requires = tuple(dict.fromkeys([*requires, *(entry for entry in implied if entry is not None)]))
     resources = job.get("resources") or {}
     tasks, nodes = resources.get("tasks", 1), resources.get("nodes")
-    amounts = {
-        GRAPH_TYPES[name]: parse_demand(name, quantity) for name, quantity in (resources.get("requests") or {}).items()
-    }
-    contents = tuple(Need(Unit(type_), amount) for type_, amount in amounts.items() if amount > 0)
+    requests = resources.get("requests") or {}
+    contents = tuple(_needs_of(requests, requests if asked is None else asked))
     is_exclusive = resources.get("exclusive", False)
     if nodes is None and not is_exclusive:
         if not contents:
@@ -47,17 +46,28 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",)) -> ResourceRequest
     return ResourceRequest(spread=SpreadTasks(nodes, tasks, contents, requires, is_exclusive))
 
 
+def asked_resources(given: Mapping[str, Any]) -> Collection[str]:
+    """The resources that a job asks for by itself, before any settings."""
+    return (given.get("resources") or {}).get("requests") or ()
+
+
+def _needs_of(requests: Mapping[str, str], asked: Collection[str]) -> Iterator[Need]:
+    """What a task needs by its requests; what it did not ask for was given by settings."""
+    for name, quantity in requests.items():
+        type_, amount = GRAPH_TYPES[name], parse_demand(name, quantity)
+        if amount > 0:
+            yield Need(Unit(type_, is_default=type_ in MEASURED and name not in asked), amount)
+
+
 def with_settings(request: ResourceRequest, job: Mapping[str, Any], given: Mapping[str, Any]) -> ResourceRequest:
     """What a jobspec asks for, and in each of its slots what settings gave the job that it did not ask for."""
-    asked = (given.get("resources") or {}).get("requests") or {}
-    amounts = {
-        GRAPH_TYPES[name]: parse_demand(name, quantity)
-        for name, quantity in (job["resources"].get("requests") or {}).items()
-        if name not in asked
+    asked = asked_resources(given)
+    requests = {
+        name: quantity for name, quantity in (job["resources"].get("requests") or {}).items() if name not in asked
     }
     slots = _slots_in(request.needs)
     per_slot = -(-job["resources"].get("tasks", 1) // slots) if slots else 1
-    added = tuple(Need(Unit(type_), amount * per_slot) for type_, amount in amounts.items() if amount > 0)
+    added = tuple(Need(unit, amount * per_slot) for unit, amount in _needs_of(requests, asked))
     return replace(request, needs=_with_added(request.needs, added)) if added else request
 
 

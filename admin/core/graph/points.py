@@ -13,7 +13,17 @@ from admin.core.graph.units import NODE
 class Kind:
     """A resource of the request, with what the search asks of it at every vertex."""
 
-    __slots__ = ("contents", "is_exclusive", "is_named", "is_optional", "number", "requires", "resource", "type")
+    __slots__ = (
+        "contents",
+        "is_default",
+        "is_exclusive",
+        "is_named",
+        "is_optional",
+        "number",
+        "requires",
+        "resource",
+        "type",
+    )
 
     def __init__(self, resource: Resource, number: int) -> None:
         self.resource = resource
@@ -23,6 +33,7 @@ class Kind:
         self.contents = () if isinstance(resource, Unit) else resource.contents
         self.is_exclusive = isinstance(resource, Vertex) and resource.is_exclusive
         self.is_optional = isinstance(resource, Unit) and resource.is_optional
+        self.is_default = isinstance(resource, Unit) and resource.is_default
         #: Whether an allocation names the vertices, and not only an amount inside the vertex around them.
         self.is_named = not isinstance(resource, Unit) or bool(resource.requires) or resource.type == NODE
 

@@ -44,7 +44,7 @@ def _write_need(need: Need) -> list[Any]:
     resource, amount = need
     requires = _write_requirements(resource.requires)
     if isinstance(resource, Unit):
-        return [_UNIT, amount, requires, resource.type]
+        return [_UNIT, amount, requires, resource.type, *([True] if resource.is_default else [])]
     contents = [_write_need(inner) for inner in resource.contents]
     if isinstance(resource, Slot):
         return [_SLOT, amount, requires, contents]
@@ -55,7 +55,7 @@ def _read_need(written: list[Any]) -> Need:
     kind, amount, entries, *rest = written
     requires = _read_requirements(entries)
     if kind == _UNIT:
-        return Need(Unit(rest[0], requires), amount)
+        return Need(Unit(rest[0], requires, is_default=len(rest) > 1), amount)
     contents = tuple(map(_read_need, rest[0]))
     if kind == _SLOT:
         return Need(Slot(contents, requires), amount)

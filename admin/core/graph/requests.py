@@ -21,6 +21,9 @@ class Unit:
 
     type: str
     requires: tuple[Requirement, ...] = ()
+    is_default: bool = (
+        False  #: that settings gave the job: it keeps off no cluster some nodes of which tell nothing of it
+    )
 
     @property
     def is_optional(self) -> bool:

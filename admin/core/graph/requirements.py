@@ -66,7 +66,7 @@ class Requirement(NamedTuple):
         return _is_equal(value, wanted)
 
     def __str__(self) -> str:
-        conditions = [] if self.match is None else [f"= {shorten(self.match)}"]
+        conditions = [] if self.match is None else [f"= {show_value(self.match)}"]
         if self.lowest is not None and self.highest is not None:
             conditions.append(f"from {shorten(self.lowest)} to {shorten(self.highest)}")
         elif self.lowest is not None:
@@ -74,6 +74,11 @@ class Requirement(NamedTuple):
         elif self.highest is not None:
             conditions.append(f"at most {shorten(self.highest)}")
         return f"{self.subsystem} {self.field} {' and '.join(conditions)}"
+
+
+def show_value(value: Value) -> str:
+    """A value as descriptions and jobs have it."""
+    return ("true" if value else "false") if isinstance(value, bool) else shorten(value)
 
 
 def read_requirements(entries: Any, path: Path, problems: list[Problem]) -> tuple[Requirement, ...]:
@@ -135,7 +140,7 @@ def _is_equal(value: Value, wanted: Value) -> bool:
     if isinstance(value, str) and isinstance(wanted, str):
         return value == wanted
     if isinstance(value, bool) or isinstance(wanted, bool):
-        return str(value).lower() == str(wanted).lower()
+        return show_value(value) == show_value(wanted)
     number = _number(value)
     return number is not None and number == _number(wanted)
 

@@ -22,14 +22,17 @@ class Search(Frontiers):
         self.request = request
         self._kinds: dict[Resource, Kind] = {}
         self._meets: dict[tuple[tuple[Feature, ...], tuple[Requirement, ...]], bool] = {}
-        self._described: frozenset[str] = frozenset()
-        self._optional = frozenset(self._optional_types(_all_needs(request)))
-        self._memos: dict[tuple[frozenset[str], bool], dict[tuple[Shape, Bag], Sequence[Point]]] = {}
+        needs = _all_needs(request)
+        self._optional = frozenset(_optional_types(needs, are_defaults=False))
+        self._defaults = frozenset(_optional_types(needs, are_defaults=True))
+        #: The optional types that a graph tells of, and those of defaults that all of its nodes tell of.
+        self._described: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self._memos: dict[tuple[object, bool], dict[tuple[Shape, Bag], Sequence[Point]]] = {}
         self._memo: dict[tuple[Shape, Bag], Sequence[Point]] = {}
         #: How many tasks a node holds, None where it may hold none; of each set of described types.
-        self._all_capacities: dict[frozenset[str], dict[Shape, int | None]] = {}
+        self._all_capacities: dict[object, dict[Shape, int | None]] = {}
         self._capacities: dict[Shape, int | None] = {}
-        self._without_slots: dict[tuple[int, int, frozenset[str]], tuple[tuple[Need, ...], Mapping[Kind, int]]] = {}
+        self._without_slots: dict[tuple[int, int, object], tuple[tuple[Need, ...], Mapping[Kind, int]]] = {}
         self._grains: dict[tuple[Shape, str], int] = {}
         self._root: Shape | None = None
 
@@ -77,7 +80,10 @@ class Search(Frontiers):
     def begin(self, graph: ClusterGraph) -> None:
         """Ask about a graph from now on."""
         root = self._root = graph.scope
-        described = self._optional & root.holds
+        described = (
+            self._optional & root.holds,
+            self._defaults & root.in_all_nodes if self._defaults else self._defaults,
+        )
         if described != self._described or not self._all_capacities:
             self._described = described
             self._capacities = self._all_capacities.setdefault(described, {})
@@ -85,15 +91,6 @@ class Search(Frontiers):
     def _begin_search(self, *, is_quick: bool) -> None:
         self._begin_steps(is_quick=is_quick)
         self._memo = self._memos.setdefault((self._described, is_quick), {})
-
-    @staticmethod
-    def _optional_types(needs: Iterable[Need]) -> Iterator[str]:
-        for resource, _ in needs:
-            if isinstance(resource, Unit):
-                if resource.is_optional:
-                    yield resource.type
-            else:
-                yield from Search._optional_types(resource.contents)
 
     def _kind(self, resource: Resource) -> Kind:
         kind = self._kinds.get(resource)
@@ -119,7 +116,7 @@ class Search(Frontiers):
         opened: dict[Kind, int] = {}
         for resource, count in merged(needs).items():
             kind = self._kind(resource)
-            if kind.is_optional and kind.type not in self._described:
+            if kind.is_optional and kind.type not in self._described[kind.is_default]:
                 continue
             if isinstance(resource, Slot) and not goes_into_nodes(resource, shape):
                 inner = self._opened(resource.contents, shape, count * times)
@@ -326,6 +323,14 @@ def goes_into_nodes(slot: Slot, shape: Shape) -> bool:
     if NODE not in shape.holds:
         return False
     return not any(type_ == NODE or type_ in shape.containers for type_ in types_in(slot.contents))
+
+
+def _optional_types(needs: Iterable[Need], *, are_defaults: bool) -> Iterator[str]:
+    for resource, _ in needs:
+        if not isinstance(resource, Unit):
+            yield from _optional_types(resource.contents, are_defaults=are_defaults)
+        elif resource.is_optional and resource.is_default == are_defaults:
+            yield resource.type
 
 
 def _all_needs(request: ResourceRequest) -> tuple[Need, ...]:

@@ -22,6 +22,7 @@ class Shape:
     __slots__ = (
         "__weakref__",
         "_groups",
+        "_in_all_nodes",
         "_nodes",
         "amount",
         "below",
@@ -60,6 +61,7 @@ class Shape:
         self.containers: frozenset[str] = frozenset(containers)  #: those of them that hold nodes
         self._groups: Mapping[Shape, int] | None = None
         self._nodes: Mapping[Shape, int] | None = None
+        self._in_all_nodes: frozenset[str] | None = None
 
     @property
     def groups(self) -> Mapping[Shape, int]:
@@ -83,6 +85,14 @@ class Shape:
                     nodes[shape] = nodes.get(shape, 0) + count * times
             self._nodes = nodes
         return self._nodes
+
+    @property
+    def in_all_nodes(self) -> frozenset[str]:
+        """The types that all nodes inside it hold; where there are no nodes, that it holds itself."""
+        if self._in_all_nodes is None:
+            held = [node.holds for node in self.nodes]
+            self._in_all_nodes = held[0].intersection(*held[1:]) if held else self.holds
+        return self._in_all_nodes
 
     def occurrences(self) -> dict[Shape, int]:
         """Its own shape and every one in it, and how many vertices have each; each before those inside it."""

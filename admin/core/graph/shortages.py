@@ -10,7 +10,7 @@ from admin.core.graph.frontiers import TooComplex
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
-from admin.core.graph.requirements import Requirement
+from admin.core.graph.requirements import CONTAINMENT, Requirement, show_value
 from admin.core.graph.shapes import Shape
 from admin.core.graph.summaries import Prune, Shortage, summarize
 from admin.core.graph.units import COUNTED, NODE, plural, show_amount
@@ -39,7 +39,9 @@ def explain(graph: ClusterGraph, matcher: Matcher, pruned: Sequence[Shortage] | 
 
 
 def _with_hint(shortage: Shortage, types: frozenset[str]) -> Shortage:
-    """A shortage of a type that the graph has not, with those that may be meant."""
+    """A shortage of what the graph has not at all, with what may be meant."""
+    if shortage.unknown is not None:
+        return shortage._replace(detail=_describe_unknown(*shortage.unknown))
     if shortage.detail or shortage.available or shortage.type in types or shortage.type in COUNTED:
         return shortage
     hint = _meant(shortage.type, types)
@@ -49,6 +51,22 @@ def _with_hint(shortage: Shortage, types: frozenset[str]) -> Shortage:
 @lru_cache(maxsize=1024)
 def _meant(type_: str, types: frozenset[str]) -> str:
     return did_you_mean(closest(type_, sorted(types))).strip().replace("Did", "did", 1)
+
+
+@lru_cache(maxsize=1024)
+def _describe_unknown(requirement: Requirement, fields: frozenset[tuple[str, str]]) -> str:
+    """That no vertex has the field of a requirement, or that there is no such subsystem; with what may be meant."""
+    subsystem, field = requirement.subsystem, requirement.field
+    known = sorted({name for name, _ in fields} - {CONTAINMENT})
+    if subsystem != CONTAINMENT and subsystem not in known:
+        missing = f"there is no subsystem '{shorten(subsystem)}'"
+        listed = f"there are {list_first(known, 5)}" if known else ""
+        hint = did_you_mean(closest(subsystem, known)).strip() or listed
+    else:
+        missing = f"no vertex has the field '{shorten(field)}'"
+        hint = did_you_mean(closest(field, sorted(name for of, name in fields if of == subsystem))).strip()
+    reason = f"{subsystem}: needs {requirement}, {missing}"
+    return f"{reason} ({hint.replace('Did', 'did', 1)})" if hint else reason
 
 
 def _together(graph: ClusterGraph) -> Shortage:
@@ -101,7 +119,9 @@ class _Search:
         for resource, amount in contents:
             if isinstance(resource, Unit) and not resource.requires:
                 has = max(shape.below.get(resource.type, 0) for shape in shapes)
-                if has < amount and (not resource.is_optional or resource.type in self._graph.root.holds):
+                scope = self._graph.scope
+                told = scope.in_all_nodes if resource.is_default else scope.holds
+                if has < amount and (not resource.is_optional or resource.type in told):
                     yield Shortage(resource.type, amount, has, holder, self._graph.is_free_part)
 
     def _unmet(self, type_: str, requires: tuple[Requirement, ...]) -> Iterator[Shortage]:
@@ -111,7 +131,7 @@ class _Search:
         lonely = [r for r in requires if not any(r.holds(shape.features) for shape in shapes)]
         for requirement in lonely:
             values = {
-                shorten(feature.fields[requirement.field])
+                show_value(feature.fields[requirement.field])
                 for shape in shapes
                 for feature in shape.features
                 if feature.subsystem == requirement.subsystem and requirement.field in feature.fields
@@ -130,6 +150,10 @@ class _Search:
                 yield from scarce
                 return
         if able < count:
+            unmet = list(self._of_too_few(resource.type, resource.requires, count))
+            if unmet:
+                yield from unmet
+                return
             exclusive = " with nothing else on it" if resource.is_exclusive else ""
             listed = f" with {_listed(resource.contents)}" if resource.contents else ""
             free = " now" if self._graph.is_free_part else ""
@@ -156,10 +180,15 @@ class _Search:
             if shape.amount > 0 and self._matcher.meets(shape, slot.requires)
         )
         if room < count and NODE in self._shapes:
-            detail = f"slots: needs {count} of {_listed(slot.contents)}, there is room for {room or 'none'}"
+            where = _on_nodes_with(slot.requires)
+            detail = f"slots: needs {count} of {_listed(slot.contents)}{where}, there is room for {room or 'none'}"
             yield self._shortage("slot", count, room, detail)
 
     def _of_tasks(self, spread: SpreadTasks) -> Iterator[Shortage]:
+        unmet = list(self._of_too_few(NODE, spread.requires, spread.nodes))
+        if unmet:
+            yield from unmet
+            return
         rooms = []
         for shape, times in self._counted(NODE):
             is_free = shape.amount > 0 and (shape.is_untouched or not spread.is_exclusive)
@@ -169,7 +198,8 @@ class _Search:
         per_task = _listed(spread.contents)
         if room < spread.tasks:
             detail = (
-                f"tasks: needs {spread.tasks} of {per_task} on {spread.nodes} nodes, there is room for {room or 'none'}"
+                f"tasks: needs {spread.tasks} of {per_task} on {spread.nodes} nodes{_with(spread.requires)}, "
+                f"there is room for {room or 'none'}"
             )
             yield self._shortage("task", spread.tasks, room, detail)
         able = sum(bool(capacity) for capacity in rooms)
@@ -177,12 +207,30 @@ class _Search:
             detail = f"nodes: needs {spread.nodes} with {per_task}, {able or 'none'} can give that"
             yield self._shortage(NODE, spread.nodes, able, detail)
 
+    def _of_too_few(self, type_: str, requires: tuple[Requirement, ...], count: int) -> Iterator[Shortage]:
+        """That fewer vertices meet the requirements than are needed, whatever they hold."""
+        met = sum(times for shape, times in self._counted(type_) if self._matcher.meets(shape, requires))
+        if requires and met < count:
+            has = "has" if met == 1 else "have"
+            detail = f"{plural(type_)}: needs {count}{_with(requires)}, {met or 'none'} {has} that"
+            yield self._shortage(type_, count, met, detail)
+
     def _counted(self, type_: str) -> list[tuple[Shape, int]]:
         """The shapes of a type, and how many vertices have each."""
         return [(shape, count) for shape, count in self._occurrences.items() if shape.type == type_]
 
     def _shortage(self, type_: str, needed: int, available: int, detail: str) -> Shortage:
         return Shortage(type_, needed, available, None, self._graph.is_free_part, detail)
+
+
+def _with(requires: Iterable[Requirement]) -> str:
+    """What vertices must have, behind their name."""
+    listed = " and ".join(map(str, requires))
+    return f" with {listed}" if listed else ""
+
+
+def _on_nodes_with(requires: tuple[Requirement, ...]) -> str:
+    return f" on nodes{_with(requires)}" if requires else ""
 
 
 def _described(resource: Slot | Vertex) -> str:

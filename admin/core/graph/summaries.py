@@ -35,6 +35,8 @@ class Shortage(NamedTuple):
     inside: str | None = None  #: the type of vertex that must have it, None for the whole cluster
     is_free_part: bool = False  #: of what is free now
     detail: str = ""  #: what is missing that is no amount
+    #: A requirement on a field that nothing has, and the subsystems and fields that there are.
+    unknown: tuple[Requirement, frozenset[tuple[str, str]]] | None = None
 
     def __str__(self) -> str:
         if self.detail:
@@ -131,7 +133,8 @@ class Prune:
         for requirement in self.requires:
             if (requirement.subsystem, requirement.field) not in summary.fields:
                 detail = f"{requirement.subsystem}: needs {requirement}, no vertex has the field '{requirement.field}'"
-                yield Shortage(requirement.subsystem, 1, 0, None, summary.is_free_part, detail)
+                unknown = requirement, summary.fields
+                yield Shortage(requirement.subsystem, 1, 0, None, summary.is_free_part, detail, unknown)
 
     def _may_be_unknown(self, type_: str, totals: Mapping[str, int]) -> bool:
         return type_ in self.optional and type_ not in totals
@@ -145,7 +148,8 @@ class Prune:
         for resource, count in needs:
             self.requires.update(dict.fromkeys(resource.requires))
             if isinstance(resource, Unit):
-                amounts[resource.type] = amounts.get(resource.type, 0) + count
+                if not resource.is_default:  # which only counts where all nodes tell of it
+                    amounts[resource.type] = amounts.get(resource.type, 0) + count
                 continue
             inner = self._amounts(resource.contents, outermost * count)
             if isinstance(resource, Vertex):

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
-from admin.core.fleet.asking import CHEAPEST, MIX, Asking
+from admin.core.fleet.asking import CHEAPEST, MIX, SOONEST, Asking
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.placement.decisions import ASKING, ASSIGNED, Evaluation
 from admin.core.placement.filters import BID, BY_NAME, USE, WEIGHT, Verdict, Verdicts
@@ -90,7 +90,7 @@ def weigh(
         if start is not None:
             starts[bid.cluster] = start
         able[position] = _score(asking, start, candidate.cluster.cost if bid.cost is None else bid.cost)
-    weighed = replace(evaluation, verdicts=verdicts, able=able)
+    weighed = replace(evaluation, verdicts=verdicts, able=able, choose_by=asking.choose_by)
     if not able:
         return Weighed(_without_yes(route, weighed, bids), starts)
     first = min((score for score in able.values() if score is not None), default=None)
@@ -195,7 +195,26 @@ def find_better(weighed: Weighed, present: str, bids: Mapping[str, Bid], better_
         for position, start in able.items()
         if start == soonest and evaluation.candidates[position].cluster.name != present
     ]
-    return weighed._replace(evaluation=replace(evaluation, able=able, best=best, code=ASSIGNED, message=""))
+    better = replace(evaluation, able=able, best=best, choose_by=SOONEST, code=ASSIGNED, message="")
+    return weighed._replace(evaluation=better)
+
+
+def describe_worse(choose_by: str, score: float | None, best: float | None) -> str:
+    """How the bid of a cluster compares with that of the one that was chosen, by their scores."""
+    if choose_by == SOONEST:
+        start, chosen = (describe_start(seconds) for seconds in (score, best))
+        return f"would start it {start}, counting what goes first there, and the chosen one {chosen}"
+    own, other = ("nothing that is known" if value is None else f"{value:.6g}" for value in (score, best))
+    if choose_by == CHEAPEST:
+        return f"costs {own}, and the chosen one {other}"
+    return f"counts {own} by start and cost, and the chosen one {other}"
+
+
+def describe_start(seconds: float | None) -> str:
+    """When something would start."""
+    if seconds is None:
+        return "at a time that nobody knows"
+    return f"in {show_duration(seconds)}" if seconds >= 1 else "at once"
 
 
 def describe_present(bid: Bid, start: float | None) -> str:

@@ -47,6 +47,7 @@ class Evaluation:
     rules: Rules | None = None  #: that were applied
     values: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)  #: what they calculated, by position
     is_requested: bool = False  #: whether the request asks for the strategy
+    choose_by: str = ""  #: what bids were chosen by, where clusters were asked
     code: str = ASSIGNED
     message: str = ""  #: why no cluster is able
     is_feasible: bool = True  #: whether some cluster may be able one day, so that waiting makes sense
@@ -72,7 +73,8 @@ class Evaluation:
         ]
         rules = {} if self.rules is None else {"rules": self.rules.document}
         source = {"strategy_source": REQUEST} if self.is_requested else {}
-        return Trail.of({"strategy": self.strategy, **source, **rules, "candidates": candidates})
+        asked = {"choose_by": self.choose_by} if self.choose_by else {}
+        return Trail.of({"strategy": self.strategy, **source, **rules, **asked, "candidates": candidates})
 
     @cached_property
     def scores(self) -> dict[str, float | None] | None:

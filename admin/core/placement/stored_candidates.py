@@ -11,6 +11,7 @@ from typing import Any
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
+from admin.core.placement.bids import describe_worse
 from admin.core.placement.choice import draw
 from admin.core.placement.constraints.outcomes import describe_loss, draws_evenly
 from admin.core.placement.filters import CORDONED, DECLINED, ENABLED, REACHABLE
@@ -91,7 +92,8 @@ def render_candidates(
     winner = next((candidate for candidate in candidates if candidate["chosen"]), None)
     for candidate in candidates:
         if not candidate["chosen"]:
-            candidate["why_not"] = _why_not(candidate, winner, strategy, rules, switched_by, now)
+            choose_by = trail.get("choose_by", "")
+            candidate["why_not"] = _why_not(candidate, winner, strategy, rules, choose_by, switched_by, now)
         candidate["verdicts"] = [
             _with_event(verdict, event_of(candidate["cluster"], verdict["filter"], switched_by))
             for verdict in candidate["verdicts"]
@@ -132,6 +134,7 @@ def _why_not(
     winner: Mapping[str, Any] | None,
     strategy: Strategy,
     rules: Sequence[JsonObject],
+    choose_by: str,
     switched_by: SwitchedBy,
     now: datetime,
 ) -> str:
@@ -150,6 +153,8 @@ def _why_not(
         return f"able; {loss}"
     room = "" if rules else _without_room(strategy)
     if candidate["rank"] > winner["rank"]:
+        if choose_by:
+            return f"able; {describe_worse(choose_by, candidate['score'], winner['score'])}"
         scores = f"{_shown(candidate['score'])} against {_shown(winner['score'])}"
         return f"able; scored {scores}, and the lowest is best{room}"
     return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins{room}"

@@ -67,13 +67,37 @@ def _draw(session: Session, name: str, revision: int | None) -> None:
     answer, printer = session.client.description_tree(name, revision), session.printer
     if printer.machine_output([f"cluster-description/{name}"], answer):
         return
-    printer.sentence(_heading(session, answer))
-    if answer.get("differences"):
-        printer.sentence(f"differs from the revision before: {', '.join(answer['differences'])}", indent="  ")
+    _show_counts(session, answer)
     if answer.get("tree"):
         printer.line()
         for line in tree_lines(answer["tree"]):
             printer.line(line)
+
+
+_DESCRIBE_HELP = """Say what a cluster has by its description, and in what that differs from the one before.
+
+The line has who set the description, when and why, and counts its vertices by type. `rainbowctl get cluster NAME` shows
+how the cluster fares, with --graph its description as a tree, and `rainbowctl get cluster-description NAME` all
+revisions of it.
+"""
+
+
+@command(
+    help=_DESCRIBE_HELP,
+    params=[_NAME, Option(["--revision"], type=int, metavar="NUMBER", help="An earlier revision of the description.")],
+    examples=["rainbowctl describe cluster a", "rainbowctl describe cluster a --revision 3 -o json"],
+)
+def describe_cluster(session: Session, name: str, revision: int | None) -> None:
+    answer = {key: value for key, value in session.client.description_tree(name, revision).items() if key != "tree"}
+    if not session.printer.machine_output([f"cluster-description/{name}"], answer):
+        _show_counts(session, answer)
+
+
+def _show_counts(session: Session, answer: Document) -> None:
+    printer = session.printer
+    printer.sentence(_heading(session, answer))
+    if answer.get("differences"):
+        printer.sentence(f"differs from the revision before: {', '.join(answer['differences'])}", indent="  ")
 
 
 def _heading(session: Session, answer: Document) -> str:

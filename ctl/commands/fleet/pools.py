@@ -14,7 +14,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
-from ctl.files.rules import STRATEGIES, show_rule, typed_strategy
+from ctl.files.rules import ASK, ASKING, STRATEGIES, show_rule, typed_strategy
 
 _STRATEGY = Option(
     ["--strategy"],
@@ -44,6 +44,8 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
     from ctl.files.fleet import parse_weight
 
     changed = typed_strategy(set_members(definition, flags), flags["strategy"], flags["rules"])
+    if flags["strategy"] not in (None, ASK):  # what was said of asking goes with that strategy
+        changed = {name: value for name, value in changed.items() if name not in (*ASKING, "rebalance")}
     for name in ("ask_deadline", "choose_by", "rebalance"):
         changed = with_text(changed, name, flags[name])
     for name, flag in (("seconds_weight", "--secondsWeight"), ("cost_weight", "--costWeight")):
@@ -53,6 +55,12 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
 
 def _show_rules(pool: Document) -> str:
     return "; ".join(show_rule(rule) for rule in pool.get("rules") or [])
+
+
+def _choose_by(pool: Document) -> str:
+    """`mix, seconds 1, cost 2`: what bids are chosen by, with the weights that are set."""
+    weights = [f"{name} {pool[f'{name}_weight']}" for name in ("seconds", "cost") if f"{name}_weight" in pool]
+    return ", ".join([*filter(None, [pool.get("choose_by")]), *weights])
 
 
 _SHARED_BY = ("user", "project", "cluster")
@@ -94,7 +102,12 @@ get_pool, create_pool, update_pool, delete_pool = commands(
             "work was shared out among them."
         ),
         fields=("strategy",),
-        wide_columns={"RULES": _show_rules, "CHOOSE BY": "choose_by", "REBALANCE": "rebalance"},
+        wide_columns={
+            "RULES": _show_rules,
+            "CHOOSE BY": _choose_by,
+            "ASK DEADLINE": "ask_deadline",
+            "REBALANCE": "rebalance",
+        },
         parameters=(MEMBERS, _STRATEGY, _RULES, *_ASKING, DESCRIPTION),
         set=_set,
         view_parameters=_SHARES,

@@ -277,6 +277,8 @@ def _describe(node: ast.AST) -> str:
         ast.RShift: "`>>`",
         ast.Invert: "`~`",
         ast.Pow: "`**`",
+        ast.MatMult: "`@`",
+        ast.BitXor: "`^`",
         ast.BitAnd: "`&`: write `and`; it",
         ast.BitOr: "`|`: write `or`; it",
         ast.Is: "`is`",
@@ -285,7 +287,9 @@ def _describe(node: ast.AST) -> str:
         ast.NamedExpr: "`:=`",
     }
     loops = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension)
-    return "a loop" if isinstance(node, loops) else signs.get(type(node), f"a {type(node).__name__}")
+    if isinstance(node, loops):
+        return "a loop"
+    return signs.get(type(node)) or f"`{shorten(ast.unparse(node))}`"
 
 
 class Evaluator:

@@ -173,7 +173,7 @@ def _name_problems(steps: Sequence[Step], path: Path) -> Iterator[Problem]:
             except ExpressionError as error:
                 yield _problem(path, step.number, field, str(error))
         if step.kind == CALCULATE:
-            if step.name in TYPES or step.name in calculated or step.name in (*FUNCTIONS, "job", "properties"):
+            if step.name in TYPES or step.name in calculated or step.name in _TAKEN:
                 yield _problem(path, step.number, field, f"'{step.name}' has a meaning already: choose another name")
             calculated[step.name] = kind
 
@@ -183,6 +183,8 @@ def _may_be_known(name: str) -> bool:
     return name in TYPES or any(name.startswith(prefix) and name != prefix for prefix in prefixes)
 
 
+#: Words that have a meaning in expressions.
+_TAKEN = (*FUNCTIONS, "job", "properties", "true", "false")
 _SAMPLES: Mapping[str, Value] = {NUMBER: 1, TEXT: "a", BOOLEAN: True}
 #: Names of unknown types for which every type is tried.
 _MOST_TRIED = 4
@@ -230,7 +232,7 @@ def unknown_properties(
         for name in step.expression.names:
             if "." in name or name in calculated or property_of(name) is None or name in properties:
                 continue
-            known = [*TYPES, *calculated, *properties]
+            known = [*TYPES, *calculated, *filter(str.isidentifier, properties)]  # others need brackets
             problem = unknown_problem(dotted((*path, *step.field)), "name", name, known, most=0)
             reason = problem.reason.removesuffix(" Known: , ….")
             remedy = f"Give a cluster the property, or write `{PROPERTIES}{name}` where one will have it."

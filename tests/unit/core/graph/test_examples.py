@@ -75,7 +75,49 @@ def test_every_jobspec_matches_as_documented_every_time(name: str, expected: boo
 def test_a_requirement_of_a_missing_subsystem_is_not_met() -> None:
     graph = example(with_subsystems=False)
     assert not fits(request_in("next-io.yaml"), graph)
-    assert reasons(request_in("next-io.yaml"), graph) == ["io: needs io type = shm, no vertex has the field 'type'"]
+    assert reasons(request_in("next-io.yaml"), graph) == ["io: needs io type = shm, there is no subsystem 'io'"]
+
+
+@pytest.mark.parametrize(
+    ("subsystem", "field", "missing"),
+    [
+        ("iox", "type", "there is no subsystem 'iox' (did you mean 'io'?)"),
+        ("lustre", "type", "there is no subsystem 'lustre' (there are io, spack)"),
+        ("spack", "verion", "no vertex has the field 'verion' (did you mean 'version'?)"),
+        ("spack", "colour", "no vertex has the field 'colour'"),
+    ],
+)
+def test_a_requirement_that_nothing_has_names_what_may_be_meant(subsystem: str, field: str, missing: str) -> None:
+    request = request_of({"requires": [{"name": subsystem, "field": field, "match": "x"}]})
+    assert reasons(request, example()) == [f"{subsystem}: needs {subsystem} {field} = x, {missing}"]
+
+
+def test_where_too_few_nodes_meet_a_requirement_that_is_the_reason() -> None:
+    """Two of three nodes are fast."""
+    described = document("cluster-nodes.json")
+    for node in ("2", "16"):
+        described["graph"]["nodes"][node]["metadata"]["fast"] = True
+    graph = read_description(described)
+    fast = [{"name": "cluster", "field": "fast", "match": True}]
+
+    def missing(cpu: str = "1", **resources: int) -> list[str]:
+        return reasons(request_of({"requires": fast, "resources": {**resources, "requests": {"cpu": cpu}}}), graph)
+
+    assert missing(nodes=3, tasks=3) == ["nodes: needs 3 with containment fast = true, 2 have that"]
+    assert missing(tasks=25) == [
+        "slots: needs 25 of 1 core on nodes with containment fast = true, there is room for 24"
+    ]
+    assert missing(nodes=2, tasks=25) == [
+        "tasks: needs 25 of 1 core on 2 nodes with containment fast = true, there is room for 24"
+    ]
+    holder = Vertex("node", (Need(Unit("core"), 1000),), (Requirement("containment", "fast", True),))
+    assert reasons(ResourceRequest((Need(holder, 3),)), graph) == [
+        "nodes: needs 3 with containment fast = true, 2 have that"
+    ]
+    slow = Requirement("containment", "fast", match=False)
+    assert reasons(ResourceRequest((Need(Vertex("node", (), (slow,)), 1),)), graph) == [
+        "node: none has containment fast = false, they have true"
+    ]
 
 
 def test_a_version_out_of_range_says_which_there_are() -> None:

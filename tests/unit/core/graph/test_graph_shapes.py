@@ -10,6 +10,7 @@ from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
+from admin.core.graph.request_texts import read_request, write_request
 
 #: Types of a vertex by id, each inside the one before the last dot of its id.
 TREE = {
@@ -168,6 +169,24 @@ def test_a_lone_node_with_a_subsystem_beside_it() -> None:
     assert (graph.root.type, graph.root.below) == ("node", {})
     fast = {"name": "storage", "field": "speed", "match": 7}
     assert Matcher(request_of({"requires": [fast], "resources": {"nodes": 1}})).fits(graph)
+
+
+def test_what_settings_give_counts_where_all_nodes_tell_of_it() -> None:
+    """One of two nodes has memory: a job that asks for some is for that one, and others may run on both."""
+    nodes = {"all": {"type": "cluster"}, "a": {"type": "node"}, "b": {"type": "node"}}
+    cores = {f"{node}-cores": {"type": "core", "size": 4} for node in "ab"}
+    memory = {f"{node}-memory": {"type": "memory", "size": 2, "unit": "GiB"} for node in "ab"}
+    edges = [("all", "contains", node) for node in "ab"] + [(f"{node}-cores", "in", node) for node in "ab"]
+    some = mapped(nodes | cores | {"b-memory": memory["b-memory"]}, *edges, ("b-memory", "in", "b"))
+    every = mapped(nodes | cores | memory, *edges, *((f"{node}-memory", "in", node) for node in "ab"))
+    for resources in ({"nodes": 2, "tasks": 2}, {"tasks": 8}, {"nodes": 2, "tasks": 2, "exclusive": True}):
+        requests = {"cpu": "1", "memory": "1Gi"}
+        job = {"resources": {**resources, "requests": requests}}
+        given, asked = request_of(job, asked=["cpu"]), request_of(job)
+        assert read_request(write_request(given)) == given != asked
+        assert Matcher(given).fits(some)
+        assert not Matcher(asked).fits(some)
+        assert Matcher(given).fits(every) == Matcher(asked).fits(every) == (resources != {"tasks": 8})
 
 
 def test_a_whole_number_may_be_written_as_a_float() -> None:

@@ -212,7 +212,7 @@ def test_slots_are_in_every_node(jobspec: Any, is_fitting: bool) -> None:
 
 
 def test_what_settings_give_a_job_is_asked_for_in_each_slot() -> None:
-    memory = Need(Unit("memory"), 2**30)
+    memory = Need(Unit("memory", is_default=True), 2**30)
     job = {"resources": {"tasks": 6, "requests": {"cpu": "4", "memory": "1Gi"}}}
     given = {"resources": {"requests": {"cpu": "4"}}}
 
@@ -228,7 +228,9 @@ def test_what_settings_give_a_job_is_asked_for_in_each_slot() -> None:
         Need(Vertex("rack", (Need(Vertex("node", (memory,)), 3),)), 2),
     )
     # Two tasks in each slot.
-    assert asked(Need(Slot((FOUR_CORES,)), 3)) == (Need(Slot((FOUR_CORES, Need(Unit("memory"), 2**31))), 3),)
+    assert asked(Need(Slot((FOUR_CORES,)), 3)) == (
+        Need(Slot((FOUR_CORES, Need(Unit("memory", is_default=True), 2**31))), 3),
+    )
     assert with_settings(ResourceRequest((Need(slot, 6),)), job, job).needs == (Need(slot, 6),)
 
 

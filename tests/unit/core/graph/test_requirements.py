@@ -31,6 +31,8 @@ def is_met(value: Any, **conditions: Any) -> bool:
         (0.1, "0.1", True),
         (True, True, True),
         (True, "true", True),
+        (True, "True", False),
+        ("true", True, True),
         (True, 1, False),
         (False, "true", False),
         ("", "", True),

@@ -341,6 +341,8 @@ def test_a_pool_says_how_it_asks() -> None:
     payload = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", **fields)).payload
     assert read_asking(payload) == Asking("mix", 1, 2, 0.5, 300)
     assert read_asking({**payload, "rebalance": "never"}).better_by_seconds is None
+    never = definition(FleetKind.POOL, "p", group(["a"], strategy="weighted", rebalance="never")).payload
+    assert read_asking(never).better_by_seconds is None
     for same in ("better-by: 5m", {"better-by": "5m"}):
         written = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", rebalance=same)).payload
         assert read_asking(written).better_by_seconds == 300

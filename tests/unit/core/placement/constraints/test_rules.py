@@ -72,6 +72,7 @@ def test_only_rules_that_ask_for_load_look_at_it(rule: str, looks_at_load: bool)
         ([{"filter": "1 << 4 > 1"}], "rules.0.filter", "rule 1: `<<` cannot be used."),
         ([{"sort": "fits_now + 1"}], "rules.0.sort", "rule 1: true or false is used as a number."),
         ([{"calculate": {"x": "nodes"}}, {"filter": "x"}], "rules.1.filter", "rule 2: gives a number"),
+        ([{"calculate": {"true": "1"}}], "rules.0.calculate.true", "rule 1: 'true' has a meaning already"),
         ([{"calculate": {"nodes": "1"}}], "rules.0.calculate.nodes", "rule 1: 'nodes' has a meaning already"),
         ([{"calculate": {"x": "1"}}, {"calculate": {"x": "2"}}], "rules.1.calculate.x", "'x' has a meaning already"),
         ([{"calculate": {"X y": "1"}}], "rules.0.calculate", "has a name that"),
