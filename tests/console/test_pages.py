@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import Page
+
 from tests.support.browsers import Visitor
 from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
 
@@ -30,7 +32,7 @@ PAGES = {
     f"/console/settings/delete?{_POOL}": "Type cluster-pool-attribute to confirm",
     f"/console/settings/changed?{_POOL}": "wait here",
     f"/console/settings/compare?project={PROJECT}&domain={DOMAIN}&other_domain=staging": "differ",
-    "/console/settings/no-effect": "were looked at",
+    "/console/settings/no-effect": "looked at",
     "/console/settings/uses?pool=gpu": "cluster_pool_name",
     "/console/history": "revision 1",
     "/console/history/1": "Training needs GPUs.",
@@ -56,12 +58,38 @@ def test_a_wrong_address_is_answered_with_a_page_that_says_so(visitor: Visitor) 
     assert "path_not_found" in page.inner_text("main")
 
 
-def test_an_execution_is_cancelled_after_its_name_was_typed(visitor: Visitor, console: SmallConsole) -> None:
+#: What has the focus: what it is called, and whether that is seen.
+_FOCUSED = """() => {
+  const focused = document.activeElement;
+  return [focused.name || focused.textContent.trim(), getComputedStyle(focused).outlineStyle !== "none"];
+}"""
+
+
+def tab_to(page: Page, wanted: str) -> None:
+    """Go on by the keyboard until something has the focus, which is seen at every step."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, is_seen = page.evaluate(_FOCUSED)
+        assert is_seen, name
+        if name == wanted:
+            return
+    raise AssertionError(f"{wanted} is not reached by the keyboard")
+
+
+def test_an_execution_is_cancelled_by_the_keyboard_alone(visitor: Visitor, console: SmallConsole) -> None:
     console.create("to-be-cancelled")
     page = visitor.visit(f"/console/executions/{PROJECT}/{DOMAIN}/to-be-cancelled")
-    page.click("text=Cancel…")
-    visitor.confirm("to-be-cancelled", cause="It is no longer needed.")
-    assert "to-be-cancelled is being ended." in visitor.told
+    tab_to(page, "Skip to content")
+    page.keyboard.press("Enter")
+    tab_to(page, "Cancel…")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[name=confirmation]")
+    tab_to(page, "cause")
+    page.keyboard.type("It is no longer needed.")
+    tab_to(page, "confirmation")
+    page.keyboard.type("to-be-cancelled")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=status]:has-text('to-be-cancelled is being ended.')")
     visitor.check()
     ended = console.call("GET", f"executions/{PROJECT}/{DOMAIN}/to-be-cancelled")
     assert ended["closure"]["abort_metadata"]["cause"] == "It is no longer needed."

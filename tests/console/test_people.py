@@ -215,6 +215,15 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
         page.click("text='Log'")
         console.agents["east"].prints(lease, "first line\n")
         page.wait_for_selector("#log:has-text('first line')")
+        for _ in range(4):  # a line of more than a megabyte
+            console.agents["east"].prints(lease, "\x1b[31m" + "w" * 300_000)
+        console.agents["east"].prints(lease, "\nlast line\n")
+        page.wait_for_selector("#log:has-text('last line')")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate(
+            "({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 40",
+            page.query_selector("#log"),
+        )
         page.click("text=Cancel…")
         visitor.confirm("mine")
         assert "mine is being ended." in visitor.told
@@ -259,7 +268,7 @@ def test_a_list_is_cancelled_a_launch_plan_run_a_token_revoked_and_a_session_end
     for name in ("batch-1", "batch-2"):
         console.create(name, domain="staging")
     console.call("POST", "users", {"user": {"name": "ina"}})
-    token = token_of(console, "ina", "lost laptop")
+    token = token_of(console, "ina", "lost-laptop")
     with visiting(browser, console.url) as other:
         other.visit("/console/")
         sign_in(other, token)
