@@ -149,6 +149,12 @@ def test_a_quota_lowered_below_what_runs_takes_nothing_away_and_lets_nothing_in(
     assert finished(engine, running).phase is NativePhase.ABORTED
 
 
+def test_a_job_of_a_namespace_that_is_not_there_says_how_it_is_made(make_engine: MakeEngine) -> None:
+    engine = make_engine(namespace="nowhere")
+    with pytest.raises(SubmitRefused, match=r'no namespace nowhere \(namespaces "nowhere" not found\): create it'):
+        engine.submit(task_of(engine, "true"))
+
+
 def test_a_job_of_the_same_name_that_is_not_ours_is_left_alone(
     engine: KubernetesEngine, api: Api, namespace: str
 ) -> None:

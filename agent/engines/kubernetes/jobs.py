@@ -21,7 +21,7 @@ class Jobs:
 
     def __init__(self, api: Api, settings: Options) -> None:
         self._api = api
-        self._cluster = names.cluster_label(settings.cluster)
+        self._cluster = settings.cluster
         self._keep_seconds = int(settings.keep_seconds)
         #: How long the API server may take to create a Job: less than it is waited for.
         self._create_seconds = max(1, math.floor(settings.timeout_seconds * 0.8))
@@ -41,6 +41,11 @@ class Jobs:
                 return self._existing(namespace, key)
             if refusal.status == 409:
                 raise EngineUnavailable(f"Kubernetes asks to try again: {refusal}") from refusal
+            if refusal.status == 404:
+                raise SubmitRefused(
+                    f"there is no namespace {namespace} ({refusal}): create it, or let the agent make those of all "
+                    f"projects: `rainbowctl update cluster {self._cluster} --clusterResources`"
+                ) from refusal
             raise SubmitRefused(f"Kubernetes refuses the Job: {refusal}") from refusal
 
     def _existing(self, namespace: str, key: str) -> Object:
@@ -54,7 +59,7 @@ class Jobs:
 
     def is_ours(self, job: Object, key: str) -> bool:
         """Whether an agent of this cluster created a Job for a key."""
-        expected = {names.MANAGED_BY: names.AGENT, names.KEY: key, names.CLUSTER: self._cluster}
+        expected = {names.MANAGED_BY: names.AGENT, names.KEY: key, names.CLUSTER: names.cluster_label(self._cluster)}
         return all(names.label(job, name) == value for name, value in expected.items())
 
     def read(self, namespace: str, key: str) -> Object | None:
