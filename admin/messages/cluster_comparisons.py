@@ -18,7 +18,8 @@ from admin.services.cluster_comparisons import ComparedCluster
 
 #: The fields of a cluster's answer that are compared, by what they are about, in the order of answers.
 _FIELDS = {
-    "definition": ("endpoint", "cost", "description", "source", "properties"),
+    "definition": ("endpoint", "cost", "description", "source"),
+    "properties": ("properties",),
     "membership": ("pools", "labels"),
     "state": (
         *("state", "takes_work", "takes_none_because", "enabled", "cordoned", "cordon_reason", "draining"),
@@ -47,9 +48,10 @@ class ClusterComparisonAnswer(Answer):
     facts: Annotated[
         list[FactAnswer],
         Meta(
-            description="How each is defined (`definition`), the pools and labels that it is in (`membership`), its "
-            "`state`, `capacity` and `engine`, what its description has of each type (`graph`), and the fields of "
-            "settings that its engine does nothing with (`settings`), where both engines are known."
+            description="How each is defined (`definition`), its `properties`, defined or reported, the pools and "
+            "labels that it is in (`membership`), its `state`, `capacity` and `engine`, what its description has of "
+            "each type (`graph`), and the fields of settings that its engine does nothing with (`settings`), where "
+            "both engines are known."
         ),
     ]
     equal: Annotated[int, Meta(description="Facts that are the same on both sides.")]

@@ -106,8 +106,8 @@ def test_a_label_that_a_pool_outranks_is_marked(settled: FlaskClient) -> None:
 
 
 def test_two_clusters_are_compared_fact_by_fact(api: FlaskClient) -> None:
-    put_cluster(api, "east", capacity={"cpu": "8"}, cost=3)
-    put_cluster(api, "west", capacity={"cpu": "64"}, cost=3)
+    put_cluster(api, "east", capacity={"cpu": "8"}, cost=3, properties={"zone": "a"})
+    put_cluster(api, "west", capacity={"cpu": "64"}, cost=3, properties={"zone": "a"})
     put_pool(api, "gpu", ["east"])
     switch(api, "west", "cordon", reason="disks")
     answer = get(api, "clusters/east/comparison?other=west")
@@ -117,6 +117,7 @@ def test_two_clusters_are_compared_fact_by_fact(api: FlaskClient) -> None:
     assert facts["state", "cordoned"] == (False, True)
     assert facts["state", "cordon_reason"] == (None, "disks")
     assert facts["definition", "cost"] == (3, 3)
+    assert facts["properties", "properties.zone"] == ("a", "a")
     assert [fact["equal"] for fact in answer["facts"] if fact["field"] == "cost"] == [True]
     assert answer["message"].startswith("'east' and 'west' differ in membership (pools.gpu); state (")
     assert (answer["first"]["cluster"], "disks" in answer["second"]["summary"]) == ("east", True)
