@@ -7,6 +7,7 @@ from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import search_filters, selector_options, sort_options
+from admin.console.filters import limits
 from admin.console.pages import Pages, render
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import SORT_FIELDS
@@ -39,6 +40,8 @@ _SORTS = ("sort_by.key", "sort_by.direction")
 #: What the list may be counted by in place of rows.
 _GROUPS = ("phase", "reason", "cause", "cluster", "pool", "project", "domain", "workflow", "user", "day")
 _PAGE_SIZE = 50
+#: How many executions a page counts, for counting more takes longer than anybody waits for a page.
+_MOST_COUNTED = 20_000
 #: The groups of what waits: how many, and which executions of each.
 _MOST_GROUPS = 8
 _OLDEST = {"limit": 5, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"}
@@ -69,9 +72,11 @@ def list_executions() -> str:
     shared["selector"] = selector
     options = selector_options(selector)
     if by := query.get("by"):
-        counted = ask("count_executions", {**selector, "by": by, "token": query.get("token")})
+        most = min(_MOST_COUNTED, limits()["counted"])
+        shared |= {"by": by, "most_counted": most}
+        counted = ask("count_executions", {**selector, "by": by, "limit": most, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
-        return render("executions/counts.html", title="Executions", commands=commands, counted=counted, by=by, **shared)
+        return render("executions/counts.html", title="Executions", commands=commands, counted=counted, **shared)
     paging = {name: query[name] for name in (*_SORTS, "limit", "token") if name in query}
     unsorted = None
     try:

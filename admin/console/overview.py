@@ -23,7 +23,7 @@ _FEW = 8
 _UNFINISHED = (Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value)
 _DAYS = 14
 #: Executions whose days are counted, the newest; more would take longer than all else on the page.
-_MOST_IN_DAYS = 20_000
+_MOST_IN_DAYS = 10_000
 #: A larger fleet is counted, and only clusters that take no work are listed.
 _MOST_CLUSTERS = 12
 

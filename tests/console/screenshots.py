@@ -25,6 +25,7 @@ _SCOPE = f"project={PROJECT}&domain={DOMAIN}"
 #: The pages, by what the pictures are called.
 _PAGES = {
     "overview": "/console/",
+    "work": "/console/",
     "executions": "/console/executions",
     "execution": f"/console/executions/{PROJECT}/{DOMAIN}/train",
     "create": f"/console/create?{_SCOPE}&launch_plan=nightly",
@@ -37,7 +38,7 @@ _PAGES = {
 #: What is filled in on a page, and what is there once that is answered.
 _FILLED = {"create": ({"inputs.data": "s3://examples/overnight"}, "#where strong")}
 #: What of a long page is to be seen.
-_PARTS = {"cluster": ".icicle"}
+_PARTS = {"cluster": ".icicle", "work": ".charts"}
 _SCROLL = "(selector) => document.querySelector(selector).scrollIntoView({ block: 'center' })"
 
 
