@@ -141,6 +141,9 @@ def _delay(left: float, candidate: Candidate, workload: Workload, load: Load) ->
     if left < 1 and candidate.free is not None and not short:
         return 0.0  # there is room for it beside what was assigned
     run_seconds = _ASSUMED_RUN_SECONDS if load.run_seconds is None else load.run_seconds
+    room = cluster.free or {}
+    if left < 1 and short and all(room.get(name, 0) >= takes[name] > 0 for name in short):
+        return run_seconds * max(_runs_before(assigned.get(name, 0), takes[name], room[name]) for name in short)
     ahead = dict(assigned)
     for name in short if left < 1 else ():  # a later start counts what it takes itself
         ahead[name] = ahead.get(name, 0) + takes[name]
@@ -148,6 +151,13 @@ def _delay(left: float, candidate: Candidate, workload: Workload, load: Load) ->
     if not shares:  # nothing is known of the cluster: as if all ran one after the other
         return run_seconds * ahead.get("executions", 0)
     return run_seconds * max(shares)
+
+
+def _runs_before(assigned: int, takes: int, room: int) -> int:
+    """How many runs end before something has a place in a room, behind what is assigned and as if all took as much."""
+    at_once = room // takes
+    before = -(-assigned // takes)
+    return max(1, before // at_once)
 
 
 def _score(asking: Asking, start: float | None, cost: float | None) -> float | None:

@@ -125,7 +125,7 @@ def test_an_agent_that_cannot_bid_is_scored_by_what_it_reports() -> None:
 
 def test_what_an_agent_reports_that_cannot_bid_is_discounted_as_a_bid_is() -> None:
     old, state = bid("old", "reported"), reports(capacity={"cpu": "2"}, free={"cpu": "2"}, eta="1ms")
-    for waiting, start in ((0, 0), (1000, 0), (2000, 90), (4000, 150)):
+    for waiting, start in ((0, 0), (1000, 0), (2000, 60), (4000, 120)):
         load = Load(now=NOW, assigned={"old": {"cpu": waiting}}, run_seconds=60)
         assert weighed(old, states={"old": state}, load=load, work=workload(cpu=1000)).starts == {"old": start}
 
@@ -190,11 +190,23 @@ def test_a_bid_counts_from_when_it_was_made() -> None:
 
 def test_what_was_assigned_since_delays_a_start_only_where_it_leaves_no_room() -> None:
     four = reports(capacity={"cpu": "4"}, free={"cpu": "4"})
-    for cpu, start in ((0, 0), (3000, 0), (4000, 75), (8000, 135)):
+    for cpu, start in ((0, 0), (3000, 0), (4000, 60), (8000, 120)):
         load = Load(now=NOW, assigned={"a": {"cpu": cpu, "executions": cpu // 1000}}, run_seconds=60)
         assert weighed(bid("a"), states={"a": four}, load=load, work=workload(cpu=1000)).starts == {"a": start}
     busy = Load(now=NOW, assigned={"a": {"cpu": 4000}}, run_seconds=60)
     assert weighed(bid("a", start=100), states={"a": four}, load=busy, work=workload(cpu=1000)).starts == {"a": 160}
+
+
+@pytest.mark.parametrize(
+    ("cores", "cpu", "starts"),
+    [(2, 2, (0, 60, 120, 180)), (20, 10, (0, 0, 60, 60, 120)), (3, 2, (0, 60, 120)), (4, 1, (0, 0, 0, 0, 60))],
+)
+def test_equal_jobs_are_promised_the_starts_that_they_will_have(cores: int, cpu: int, starts: tuple[int, ...]) -> None:
+    state = reports(capacity={"cpu": str(cores)}, free={"cpu": str(cores)})
+    for before, start in enumerate(starts):
+        load = Load(now=NOW, assigned={"a": {"cpu": before * cpu * 1000}}, run_seconds=60)
+        result = weighed(bid("a"), states={"a": state}, load=load, work=workload(cpu=cpu * 1000))
+        assert result.starts == {"a": start}
 
 
 def test_a_start_is_later_where_there_is_enough_in_all_and_no_node_has_a_place_left() -> None:
