@@ -39,6 +39,8 @@ _MESSAGE_LENGTH = 1000
 _MOST_NAMED = 20
 #: How many executions one form decides again; what is left has a form of its own.
 _MOST_DECIDED = 1000
+#: Of how many the page tells before what would become of them; to tell it of more takes long.
+_MOST_FORESEEN = 100
 
 
 class _Place:
@@ -294,9 +296,9 @@ def show_changed() -> str:
 def _redecide(place: _Place, *, dry_run: bool, after: str = "") -> Any:
     """What becomes of the executions that wait at a scope if they adopt its settings; None where one may not."""
     try:
-        body: dict[str, Any] = {"selector": _selector(place)}
-        if not dry_run:
-            body |= {"limit": _MOST_DECIDED} | ({"token": after} if after else {})
+        body: dict[str, Any] = {"selector": _selector(place), "limit": _MOST_FORESEEN if dry_run else _MOST_DECIDED}
+        if after:
+            body["token"] = after
         return ask("redecide_executions", {"dry_run": dry_run}, body)
     except RainbowError as error:
         if dry_run and error.status == 403:

@@ -79,12 +79,15 @@ def redecide(
     return RedecidedPage(redecided, last=last, event=round_.event)
 
 
-def foresee(context: Context, conditions: Iterable[Condition], *, scope: Scope) -> RedecidedPage:
+def foresee(
+    context: Context, conditions: Iterable[Condition], *, scope: Scope, limit: int | None = None
+) -> RedecidedPage:
     """What `redecide` would do, by one state of the database; nothing is stored.
 
     Each is decided after those before it would have moved. Only so many are, which draw from so many clusters together.
     """
     limits, selected, now = context.list_limits, _waiting(conditions), context.clock()
+    most = limits.decided if limit is None else min(limit, limits.decided)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         load, rights = ForeseenLoad(connection, now), current_rights(context, connection)
@@ -92,7 +95,7 @@ def foresee(context: Context, conditions: Iterable[Condition], *, scope: Scope) 
         redecided: list[Redecided] = []
         drawn = not_examined = 0
         for execution in matching_in(connection, selected):
-            if len(redecided) >= limits.decided or drawn >= limits.drawn:
+            if len(redecided) >= most or drawn >= limits.drawn:
                 counted = execution_counts.count_page(
                     connection, selected, by=["phase"], now=now, after=None, limits=limits
                 )

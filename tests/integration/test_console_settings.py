@@ -252,6 +252,7 @@ def test_one_form_decides_so_many_again_and_the_next_goes_on_with_the_others(
     api: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setting_edits, "_MOST_DECIDED", 1)
+    monkeypatch.setattr(setting_edits, "_MOST_FORESEEN", 1)
     for name in ("east", "west"):
         put_cluster(api, name)
     put_pool(api, "first", {"east": 1})
@@ -261,6 +262,9 @@ def test_one_form_decides_so_many_again_and_the_next_goes_on_with_the_others(
         created(api, name)
     put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "second"})
     address = f"/console/settings/changed?{WHERE}&resource_type=CLUSTER_ASSIGNMENT"
+    foreseen = " ".join(api.get(address).text.split())
+    assert "At least 2 wait here." in foreseen
+    assert "then of the first 1, 1 would have another decision" in foreseen
     decided = send(api, address.replace("/changed?", "/redecide?"), address)
     assert [execution(api, name)["cluster"] for name in ("one", "two")] == ["west", "east"]
     shown = api.get(decided.location).text
