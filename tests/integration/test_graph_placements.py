@@ -107,7 +107,7 @@ UNFIT = {
     ),
     "a subsystem that there is not": (
         job("1", [{"name": "network", "field": "type", "match": "ib"}]),
-        "no vertex has the field 'type'",
+        "there is no subsystem 'network' (there are io, spack)",
     ),
 }
 
