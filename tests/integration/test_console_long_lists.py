@@ -115,7 +115,7 @@ def test_the_overview_draws_days_that_were_not_counted_apart_from_empty_ones(app
     page = api.get("/console/").text
     uncounted = re.findall(r'class="unknown".*?<title>(\S+): not counted', page)
     first_counted = (clock() - timedelta(days=2)).date().isoformat()
-    assert f"{first_counted}: 1 or more created" in page
+    assert f"{first_counted}: 1 or more" in page
     assert uncounted
     assert max(uncounted) < first_counted
     assert "days before them are drawn in grey" in page
