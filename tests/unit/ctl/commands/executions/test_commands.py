@@ -64,7 +64,7 @@ def _no_admin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("delete execution --filter.fieldSelector phase=QUEUED", "In which project?"),
         (
             "get execution --by colour",
-            "aborted-by, origin, origin-scope, limit-scope, queue, on-lost, image, day or labels.KEY",
+            "origin-scope, limit-scope, queue, on-lost, image, day, day-started, day-finished or labels.KEY",
         ),
         ("get execution --by limits-scope", "Did you mean limit-scope"),
         ("delete execution p/d/x -A", "--allProjects goes with --filter.fieldSelector"),
