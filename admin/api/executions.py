@@ -256,7 +256,7 @@ def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
     conditions, scope = conditions_of(body["selector"], context().clock()), scope_of(body["selector"])
     after, limit = place_in_matching(body.get("token")), body.get("limit")
     if query["dry_run"]:
-        page = requested_redecisions.foresee(context(), conditions, scope=scope, limit=limit)
+        page = requested_redecisions.foresee(context(), conditions, scope=scope, limit=limit, after=after)
     else:
         page = requested_redecisions.redecide(
             context(),

@@ -288,7 +288,7 @@ def show_changed() -> str:
         scope=scope_text(place.keys),
         row=payload,
         row_version=version,
-        redecided=_redecide(place, dry_run=True),
+        redecided=_redecide(place, dry_run=True, after=place.after),
         after=place.after,
     )
 

@@ -80,7 +80,12 @@ def redecide(
 
 
 def foresee(
-    context: Context, conditions: Iterable[Condition], *, scope: Scope, limit: int | None = None
+    context: Context,
+    conditions: Iterable[Condition],
+    *,
+    scope: Scope,
+    limit: int | None = None,
+    after: Place | None = None,
 ) -> RedecidedPage:
     """What `redecide` would do, by one state of the database; nothing is stored.
 
@@ -94,10 +99,15 @@ def foresee(
         view = StoredView(context, connection, load=load)
         redecided: list[Redecided] = []
         drawn = not_examined = 0
-        for execution in matching_in(connection, selected):
+        for execution in matching_in(connection, selected, after):
             if len(redecided) >= most or drawn >= limits.drawn:
+                left = (
+                    selected
+                    if after is None
+                    else [*selected, Condition(field="created_at", function="gt", values=(after[0],))]
+                )
                 counted = execution_counts.count_page(
-                    connection, selected, by=["phase"], now=now, after=None, limits=limits
+                    connection, left, by=["phase"], now=now, after=None, limits=limits
                 )
                 not_examined = max(1, sum(group.count for group in counted.groups) - len(redecided))
                 break

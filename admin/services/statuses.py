@@ -137,7 +137,7 @@ def view_status(
         is_position_told=sees_fleet,
         obstacle=obstacle,
         waits_for="" if state is None else str(state.report.get("waits_for", "")),
-        is_unheard=state is not None and state.last_sync_at is None,
+        has_never_synced=state is not None and state.last_sync_at is None,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(context.access, connection, execution, position, now)
         if position is not None and takes_work and sees_fleet and tokens is None

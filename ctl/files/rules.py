@@ -28,10 +28,7 @@ ASKING_SCHEMAS: Schema = {flag.removeprefix("--"): SCHEMAS["pool"]["properties"]
 
 def typed_request_strategy(values: Mapping[str, Any], flags: Mapping[str, Any]) -> Document:
     """A request with the strategy that flags give, and what belongs to it; fields for asking mean the strategy ask."""
-    strategy = flags["strategy"]
-    changed = typed_strategy(values, strategy, flags["rules"])
-    if strategy and strategy != ASK:
-        changed = {key: value for key, value in changed.items() if key not in ASKING}
+    changed = typed_strategy(values, flags["strategy"], flags["rules"])
     given = {key: flags[key] for key in ASKING if flags[key]}
     if given:
         from ctl.files.fleet import parse_weight
@@ -44,12 +41,13 @@ def typed_request_strategy(values: Mapping[str, Any], flags: Mapping[str, Any]) 
 
 
 def typed_strategy(values: Mapping[str, Any], strategy: str | None, rules: Sequence[str]) -> Document:
-    """A pool or a request with the strategy and the rules that flags give; rules go with their strategy."""
+    """A pool or a request with the strategy and the rules that flags give; what belongs to another strategy goes."""
     changed = dict(values)
     if strategy or rules:
         changed["strategy"] = strategy or CONSTRAINT
-    if strategy and strategy != CONSTRAINT:
-        changed.pop("rules", None)
+        others = [] if changed["strategy"] == ASK else [*ASKING, "rebalance"]
+        others += [] if changed["strategy"] == CONSTRAINT else ["rules"]
+        changed = {name: value for name, value in changed.items() if name not in others}
     if rules:
         from ctl.files.attributes import parse_flow
 

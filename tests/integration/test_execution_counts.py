@@ -294,7 +294,8 @@ def test_executions_are_counted_by_two_things_at_once(agent: PlayedAgent, small_
     }
     assert both("origin,phase")["request", "QUEUED"] == 3
     assert both("phase,origin")["QUEUED", "request"] == 3
-    for by in ("phase,phase", "phase,cause,cluster", "phase,", "phase,clusters"):
+    assert both("phase,cause,cluster")["TIMED_OUT", "LIMIT", agent.cluster] == 1
+    for by in ("phase,phase", "phase,cause,cluster,pool", "phase,", "phase,clusters"):
         refused(agent.client.get(f"{API}/execution_counts?by={by}"), 400, "invalid_request", "by")
 
 

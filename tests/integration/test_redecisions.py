@@ -412,6 +412,20 @@ def test_a_dry_run_of_redecide_looks_at_a_limited_number_and_says_of_how_many_no
         )
 
 
+def test_a_dry_run_of_redecide_goes_on_after_those_of_a_request_with_a_limit(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    for number in range(5):
+        created(api, f"e{number}", **pool("gpu"))
+    body: dict[str, Any] = {"selector": {"project": PROJECT}, "limit": 2}
+    step = ok(api.post(f"{API}/executions/redecide", json=body))
+    for limit, names, left in ((2, ["e2", "e3"], 1), (3, ["e2", "e3", "e4"], 0)):
+        following = {**body, "limit": limit, "token": step["token"]}
+        dry = ok(api.post(f"{API}/executions/redecide?dry_run=true", json=following))
+        assert [execution["id"]["name"] for execution in dry["executions"]] == names
+        assert dry.get("not_examined", 0) == left
+
+
 def test_redecide_goes_on_after_those_of_a_request_with_a_limit_and_with_its_event(api: FlaskClient) -> None:
     put_pool(api, "gpu", ["a"])
     put_pool(api, "base", ["b"])

@@ -71,7 +71,7 @@ class Circumstances:
     is_position_told: bool = True  #: whether who asks may know how much work of others the cluster has
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     waits_for: str = ""  #: why the agent of its cluster does not start what it has
-    is_unheard: bool = False  #: whether its cluster's agent has never synced, although its state was reported
+    has_never_synced: bool = False  #: whether its cluster's agent has never synced, although its state was reported
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
     triggers: str = ""  #: when it is decided again, where no cluster would take it now
@@ -281,7 +281,7 @@ class Circumstances:
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             when = "both it and the quota have room" if self.quota else "it has room"
             when = "that is over" if self.waits_for and not self.quota else when
-            unheard = ", which has never synced," if self.is_unheard else ""
+            unheard = ", which has never synced," if self.has_never_synced else ""
             step = f"The agent of {self.cluster}{unheard} takes it when {when}."
         else:  # it may not stay there, and the next round moves it
             step = "It is decided again any moment now."

@@ -14,7 +14,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
-from ctl.files.rules import ASK, ASKING, STRATEGIES, show_rule, typed_strategy
+from ctl.files.rules import STRATEGIES, show_rule, typed_strategy
 
 _STRATEGY = Option(
     ["--strategy"],
@@ -44,8 +44,6 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
     from ctl.files.fleet import parse_weight
 
     changed = typed_strategy(set_members(definition, flags), flags["strategy"], flags["rules"])
-    if flags["strategy"] not in (None, ASK):  # what was said of asking goes with that strategy
-        changed = {name: value for name, value in changed.items() if name not in (*ASKING, "rebalance")}
     for name in ("ask_deadline", "choose_by", "rebalance"):
         changed = with_text(changed, name, flags[name])
     for name, flag in (("seconds_weight", "--secondsWeight"), ("cost_weight", "--costWeight")):

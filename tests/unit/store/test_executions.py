@@ -27,7 +27,15 @@ def test_lists_read_every_field_that_they_select_and_sort_by() -> None:
     computed |= {"silent", "unconfirmed"}  # from since when it is silent, and from what is said of its end
     computed |= {"node", "decided_at"}  # from all of its nodes, and from the decision
     computed |= {"backoff", "waited"}  # from the time of its next attempt, and of its creation, start and end
-    computed |= {"gpu", "image", "on_lost", "time_limit", "queue"}  # from what is stored of its job and settings
+    computed |= {
+        "cpu",
+        "memory",
+        "gpu",
+        "image",
+        "on_lost",
+        "time_limit",
+        "queue",
+    }  # from what is stored of its job and settings
     computed |= {"requested_cluster"}  # from its route
     # By these lists select first, and then read what they show.
     shown = computed - {"image", "on_lost", "queue", "requested_cluster"}

@@ -179,7 +179,7 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
             None,
         ),
         (
-            replace(WAITS, is_unheard=True),
+            replace(WAITS, has_never_synced=True),
             "The agent of birch, which has never synced, takes it when it has room.",
             None,
         ),

@@ -348,3 +348,5 @@ def test_fields_for_asking_mean_that_strategy(tmp_path: Path) -> None:
     assert spec(exec_file=file, ask_deadline="7s")["ask_deadline"] == "7s"
     other = spec(exec_file=file, strategy="spill")
     assert (other["strategy"], other.keys() & {"ask_deadline", "choose_by"}) == ("spill", set())
+    ruled = spec(exec_file=file, rules=("sort: cost_per_node_hour",))
+    assert (ruled["strategy"], ruled.keys() & {"ask_deadline", "choose_by"}) == ("constraint", set())
