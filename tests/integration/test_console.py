@@ -64,9 +64,11 @@ def test_what_the_overview_counts_leads_to_its_list(api: FlaskClient) -> None:
     created(api, "over")
     assert api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/over").status_code == 200
     page = api.get("/console/").text
-    [day] = set(re.findall(r'href="(/console/executions\?created_after=[^"]+)"', page))
+    [day] = set(re.findall(r'href="(/console/executions\?created_after=[^"]+created_before=[^"]+)"', page))
     assert "/today" in api.get(unescape(day)).text
-    [finished] = set(re.findall(r'href="(/console/executions\?filters=gte[^"]+)"', page))
+    [waiting] = set(re.findall(r'href="(/console/executions\?[^"]*phase=QUEUED[^"]*created_after=[^"]*)"', page))
+    assert "/today" in api.get(unescape(waiting)).text
+    [finished] = set(re.findall(r'href="(/console/executions\?[^"]*filters=gte[^"]+)"', page))
     ended = api.get(unescape(finished)).text
     assert ("/over" in ended, "/today" in ended) == (True, False)
     put_cluster(api, "east")
