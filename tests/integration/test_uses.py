@@ -430,6 +430,8 @@ def test_nothing_is_written(pooled: FlaskClient) -> None:
         ("resource_type=0&value=2", "field"),
         ("resource_type=0&field=limits.cpu&comparison=gt", "value"),
         ("resource_type=0&field=limits.cpu&comparison=gt&value=many", "value"),
+        ("resource_type=0&field=limits.cpu&comparison=gt&value=nan", "value"),
+        ("resource_type=0&field=limits.cpu&comparison=lt&value=inf", "value"),
         ("resource_type=0&field=limits.cpu&comparison=greater&value=2", "comparison"),
         ("pool=a&comparison=gt", "pool"),
         ("pool=a&token=x", "token"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from admin.core.problems import Path
+from admin.core.quantities import parse_quantity
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.platform import PlatformDefaults
 from admin.core.settings.resolution import Row, effective_value
@@ -85,10 +88,20 @@ class Sought:
 def amount_of(kind: Kind, path: Path, text: str) -> float | Fraction | None:
     """The number that a text amounts to in a leaf; None for what is no amount."""
     worth = kind.worth(path, text)
-    try:
-        return worth if isinstance(worth, Fraction) else float(worth)
-    except ValueError:
-        return None
+    if isinstance(worth, Fraction):
+        return worth
+    # Variables of templates are texts that hold quantities.
+    parsers: list[Callable[[str], float | Fraction]] = [float] if _is_time(kind, path) else [parse_quantity, float]
+    for parse in parsers:
+        with contextlib.suppress(ValueError):
+            amount = parse(text)
+            return amount if math.isfinite(amount) else None
+    return None
+
+
+def _is_time(kind: Kind, path: Path) -> bool:
+    """Whether a leaf is a length of time: `10M` is none, though it is a quantity."""
+    return isinstance(kind.worth(path, "1s"), Fraction)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admin.core.settings.builtin_kinds import (
+    CLUSTER_RESOURCE,
     EXECUTION_CLUSTER_LABEL,
     EXECUTION_QUEUE,
     PLUGIN_OVERRIDE,
+    QUALITY_OF_SERVICE,
     TASK_RESOURCE,
     WORKFLOW_EXECUTION_CONFIG,
 )
@@ -19,7 +21,7 @@ from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformDefaults
 from admin.core.settings.resolution import Row, resolve
 from admin.core.settings.scopes import Scope
-from admin.core.settings.uses import Sought
+from admin.core.settings.uses import Sought, amount_of
 
 PLAN = Scope(project="p", domain="d", workflow="w", launch_plan="l")
 CHAIN = PLAN.chain()
@@ -55,7 +57,7 @@ def test_values_are_found_by_their_text(kind: Kind, path: Any, values: Any, payl
         (("limits", "memory"), "gt", "4Gi", {"limits": {"memory": "4097Mi"}}, True),
         (("limits", "memory"), "gt", "4Gi", {"limits": {"memory": "4096Mi"}}, False),
         (("limits", "cpu"), "lte", "0.5", {"limits": {"cpu": "500m"}}, True),
-        (("limits", "cpu"), "lt", "inf", {"limits": {"cpu": "500m"}}, True),
+        (("limits", "cpu"), "lt", "inf", {"limits": {"cpu": "500m"}}, False),
         (("limits", "cpu"), "lt", "nan", {"limits": {"cpu": "500m"}}, False),
         (("limits", "cpu"), "gte", "0", {"limits": {"cpu": None}}, False),
         (("limits", "cpu"), "gt", "many", {"limits": {"cpu": "2"}}, False),
@@ -66,6 +68,32 @@ def test_amounts_are_found_that_compare_with_a_value(
 ) -> None:
     sought = Sought(kind=TASK_RESOURCE, path=path, values=frozenset({value}), comparison=comparison)
     assert bool(sought.find(TASK_RESOURCE.read(payload))) == is_found
+
+
+@pytest.mark.parametrize(
+    ("sought", "value", "is_found"),
+    [
+        ("1", "1500m", True),
+        ("1", "1k", True),
+        ("1", "900m", False),
+        ("1500m", "2", True),
+        ("4Ti", "5Ti", True),
+        ("4Ti", "4096Gi", False),
+        ("-1", "0", True),
+        ("1", "unlimited", False),
+        ("1", "inf", False),
+        ("nan", "2", False),
+    ],
+)
+def test_variables_of_templates_compare_as_quantities(sought: str, value: str, is_found: bool) -> None:
+    path = ("attributes", "projectQuota")
+    amounts = Sought(kind=CLUSTER_RESOURCE, path=path, values=frozenset({sought}), comparison="gt")
+    assert bool(amounts.find(CLUSTER_RESOURCE.read({"attributes": {"projectQuota": value}}))) == is_found
+
+
+@pytest.mark.parametrize(("text", "amount"), [("10m", 600), ("10", 10), ("10M", None), ("4Gi", None)])
+def test_a_length_of_time_is_no_quantity(text: str, amount: int | None) -> None:
+    assert amount_of(QUALITY_OF_SERVICE, ("spec", "queueing_budget"), text) == amount
 
 
 @given(
