@@ -89,7 +89,8 @@ class NamespaceMaker:
         self._api = api
         self._kinds = Kinds(api)
         self._applied: dict[Key, Document] = {}  #: what was applied
-        self._left: dict[Key, str] = {}  #: the digests of what objects held when they had been applied
+        #: The resourceVersions of objects when they had been applied, and the digests of what they held.
+        self._left: dict[Key, tuple[str, str]] = {}
         self._is_surveyed = False  #: whether all kinds of the cluster were looked through
         self._ours: set[tuple[str, str]] = set()  #: groups and kinds of which there are, or were, objects of ours
         self._unanswered = 0  #: calls in a row that the API server did not answer
@@ -184,12 +185,11 @@ class NamespaceMaker:
         # The namespace itself comes first, since nothing can be made in one that is not there or not ours.
         objects = sorted(namespace.objects, key=lambda document: document["kind"] != "Namespace")
         _, there = live.get(_namespace_key(namespace.name), (None, None))
-        was_there, is_ending = there is not None, there is not None and _is_ending(there)
         for document in objects:
-            self._make_object(orders, namespace, document, live, report)
+            applied = self._make_object(orders, namespace, document, live, report)
             if document["kind"] == "Namespace" and report.objects[-1]["state"] in ("failed", "not ours"):
                 # Executions can run in one that was made before, unless it is about to go.
-                report.exists = was_there and not is_ending
+                report.exists = there is not None and not _is_ending(applied or there)
                 # What else is of it is rendered all the same, and is not to be pruned as what nothing renders.
                 for key in [key for key, (_, item) in live.items() if _is_of(item, namespace)]:
                     del live[key]
@@ -202,7 +202,8 @@ class NamespaceMaker:
 
     def _make_object(
         self, orders: Orders, namespace: Namespace, document: Document, live: Live, report: Report
-    ) -> None:
+    ) -> Document | None:
+        """Make an object and report it; what the API server answered if it was applied now."""
         name = document["metadata"]["name"]
         identity = f"{document['kind']}/{name}"
         try:
@@ -210,48 +211,55 @@ class NamespaceMaker:
             identity = kind.identity(name)
             wanted = _labelled(document, kind, namespace, orders.installation)
             key, path = _key(kind, wanted), kind.path(namespace.name, name)
-            _, item = live.pop(key, (kind, None))
+            listed_by, item = live.pop(key, (kind, None))
             was_made = key in self._applied or identity in namespace.made
+            if item is not None and listed_by != kind and not self._is_unchanged(key, wanted, item):
+                item = self._read(path)  # what another version of the kind has of it cannot be compared
             if item is not None and self._is_unchanged(key, wanted, item):
                 report.add(identity, "applied")
-                return
+                return None
             is_default_account = (document["kind"], name) == ("ServiceAccount", "default")
             if item is None and not is_default_account:
                 # It may be ours all the same: the agent may not list its kind, or it was made since.
                 item = self._read(path)
                 if item is not None and (item["metadata"].get("labels") or {}).get(INSTALLATION) != orders.installation:
                     report.add(identity, "not ours", _hand_over(kind, namespace.name, name, orders.installation))
-                    return
+                    return None
             was_applied = item is not None and _digest_of(item) == _digest_of(wanted)
             try:
                 applied = self._api.apply(path, wanted)
             except ApiRefusal as error:
                 report.add(identity, "drifted" if was_applied else "failed", str(error))
-                return
+                return None
         except ApiRefusal as error:
             report.add(identity, "failed", str(error))
-            return
+            return None
         except ApiUnavailable as error:
             report.add(identity, "failed", str(error))  # and the others are tried all the same
             self._note_silence()
-            return
+            return None
         self._unanswered = 0
         self._ours.add((kind.group, kind.name))
         if _is_ending(applied):
             self._left.pop(key, None)
             report.add(identity, "failed", "it is being deleted, and is made again when it is gone.")
-            return
-        self._applied[key], self._left[key] = wanted, _content_digest(applied)
-        if was_applied and item is not None and self._left[key] != _content_digest(item):
+            return applied
+        digest = _content_digest(applied)
+        self._applied[key], self._left[key] = wanted, (_resource_version(applied), digest)
+        if was_applied and item is not None and digest != _content_digest(item):
             report.add(identity, "repaired", f"others had changed it: {_managers(item)}")
         elif was_made and item is None:
             report.add(identity, "repaired", "it had been deleted.")
         else:
             report.add(identity, "applied")
+        return applied
 
     def _is_unchanged(self, key: Key, wanted: Document, item: Document) -> bool:
         """Whether nobody has changed an object since it was applied like this."""
-        return self._applied.get(key) == wanted and self._left.get(key) == _content_digest(item)
+        if self._applied.get(key) != wanted or key not in self._left:
+            return False
+        version, digest = self._left[key]
+        return _resource_version(item) == version or _content_digest(item) == digest
 
     def _is_there(self, namespace: str) -> bool:
         try:
@@ -368,6 +376,11 @@ def _is_of(item: Document, namespace: Namespace) -> bool:
 
 def _digest_of(item: Document) -> str:
     return str((item["metadata"].get("annotations") or {}).get(DIGEST, ""))
+
+
+def _resource_version(item: Document) -> str:
+    """Changes with every change of an object, also of its status; the same in all versions of its kind."""
+    return str(item["metadata"]["resourceVersion"])
 
 
 def _content_digest(item: Document) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.cluster_resources.maker import Namespace, NamespaceMaker, Orders, Report
@@ -143,6 +144,86 @@ def test_a_namespace_that_goes_is_waited_for_and_made_again() -> None:
     (report,) = maker.make(orders())
     assert set(states(report).values()) == {"repaired"}
     assert report.exists
+
+
+def test_there_is_no_namespace_that_is_deleted_between_its_listing_and_its_making() -> None:
+    class Racing(ServerInMemory):
+        def apply(self, path: str, document: Document) -> Document:
+            if path == HOME and HOME in self.objects:
+                self.delete(HOME)
+            return super().apply(path, document)
+
+    server = Racing()
+    NamespaceMaker(server).make(orders())
+    (report,) = NamespaceMaker(server).make(orders())
+    assert states(report) == {"Namespace/team-dev": "failed"}
+    assert not report.exists
+
+
+class ServerOfScalers(ServerInMemory):
+    """Has a kind in two versions, as which it gives the same object with different fields."""
+
+    _ROOTS = ("/apis/autoscaling/v1", "/apis/autoscaling/v2")
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Document:
+        if path in self._ROOTS:
+            resource = {"name": "scalers", "kind": "Scaler", "namespaced": True, "verbs": ["list", "patch", "delete"]}
+            return {"resources": [resource]}
+        root = next((root for root in self._ROOTS if path.startswith(root)), None)
+        if root is None:
+            return super().get(path, query)
+        if path == f"{root}/scalers":
+            return {"items": [self._shown(root, item) for where, item in self.objects.items() if "/scalers/" in where]}
+        if self._stored(path) not in self.objects:
+            raise ApiRefusal(404, f"{path} not found")
+        return self._shown(root, self.objects[self._stored(path)])
+
+    def apply(self, path: str, document: Document) -> Document:
+        self.applied.append(path)
+        kept = {name: value for name, value in document.items() if name != "apiVersion"}
+        self.change(self._stored(path), **(kept if "/scalers/" in path else document))
+        return self.get(path)
+
+    def _stored(self, path: str) -> str:
+        return path.replace("/v1/", "/v2/") if path.startswith(self._ROOTS) else path
+
+    def _shown(self, root: str, item: Document) -> Document:
+        field = f"most_{root[-2:]}"
+        (most,) = item["spec"].values()
+        return {**copy.deepcopy(item), "spec": {field: most}}
+
+
+def test_a_kind_that_templates_use_in_two_versions_is_compared_in_that_of_the_template() -> None:
+    server = ServerOfScalers()
+    maker = NamespaceMaker(server)
+    scalers = tuple(
+        {
+            "apiVersion": f"autoscaling/{version}",
+            "kind": "Scaler",
+            "metadata": {"name": version},
+            "spec": {f"most_{version}": 9},
+        }
+        for version in ("v1", "v2")
+    )
+    wanted = orders()
+    home = replace(wanted.namespaces["team-dev"], objects=(*wanted.namespaces["team-dev"].objects, *scalers))
+    wanted = replace(wanted, namespaces={"team-dev": home})
+    path = "/apis/autoscaling/v2/namespaces/team-dev/scalers/v2"
+
+    def make(maker: NamespaceMaker) -> tuple[set[str], list[str]]:
+        server.applied.clear()
+        (report,) = maker.make(wanted)
+        return {name for name, state in states(report).items() if state != "applied"}, list(server.applied)
+
+    assert make(maker)[0] == set()
+    assert make(maker) == (set(), [])
+    server.change(path, status={"now": 3})
+    assert make(maker) == (set(), [])
+    server.change(path, spec={"most_v2": 99})
+    assert make(maker) == ({"Scaler.autoscaling/v2"}, [path])
+    assert server.objects[path]["spec"] == {"most_v2": 9}
+    assert make(maker) == (set(), [])
+    assert make(NamespaceMaker(server))[0] == set()  # one that was started since applies everything, and repairs none
 
 
 def test_what_is_pruned_stays_so_until_it_is_gone() -> None:
