@@ -53,6 +53,11 @@ class LeaseObject:
                 return None
             raise EngineUnavailable(f"the Lease {self.name} cannot be read: {refusal}") from refusal
 
+    def read_own(self) -> dict[str, Any] | None:
+        """The Lease; None where there is none, or another cluster's."""
+        lease = self.read()
+        return lease if lease is not None and self._is_ours(lease) else None
+
     def seconds_since_renewal(self) -> float | None:
         """How long ago it was written last, both times by the API server's clock; None where there is none of ours."""
         try:
@@ -108,7 +113,7 @@ class Observer:
 
     def is_over(self) -> bool:
         """Whether it was seen unchanged for as long as it lasts; one that is not there was never renewed."""
-        document = self._lease.read()
+        document = self._lease.read_own()
         spec = (document or {}).get("spec", {})
         version, now = (spec.get("holderIdentity"), spec.get("renewTime")), self._clock.steady()
         if self._seen is None or self._seen[0] != version:
