@@ -43,8 +43,9 @@ class Jobs:
                 raise EngineUnavailable(f"Kubernetes asks to try again: {refusal}") from refusal
             if refusal.status == 404:
                 raise SubmitRefused(
-                    f"there is no namespace {namespace} ({refusal}): create it, or let the agent make those of all "
-                    f"projects: `rainbowctl update cluster {self._cluster} --clusterResources`"
+                    f"there is no namespace {namespace} ({refusal}): create it. The agent makes those of all projects "
+                    f"after `rainbowctl update cluster {self._cluster} --clusterResources`; "
+                    "engineOptions.namespace must then be the admin's namespace_mapping.template"
                 ) from refusal
             raise SubmitRefused(f"Kubernetes refuses the Job: {refusal}") from refusal
 

@@ -28,7 +28,11 @@ class Refusing:
 @pytest.mark.parametrize(
     ("error", "raised", "message"),
     [
-        (Refusal(404, "NotFound", 'namespaces "p-d" not found'), SubmitRefused, "update cluster alpha --clusterRes"),
+        (
+            Refusal(404, "NotFound", 'namespaces "p-d" not found'),
+            SubmitRefused,
+            "create it.*update cluster alpha --clusterRes.*must then be the admin's namespace_mapping.template",
+        ),
         (Refusal(422, "Invalid", "spec.template: invalid"), SubmitRefused, "Kubernetes refuses the Job: spec.template"),
         (Refusal(409, "Conflict", "the quota has changed"), EngineUnavailable, "Kubernetes asks to try again"),
         (Refusal(409, "AlreadyExists", "exists"), SubmitRefused, "that no agent of this cluster created"),
