@@ -63,6 +63,23 @@ def test_the_base_names_every_manifest_and_the_api_server_takes_them(api: Api) -
     api.create("/apis/batch/v1/namespaces/rainbow/jobs?dryRun=All&fieldValidation=Strict", migration)
 
 
+def test_an_upgrade_waits_for_the_admins_to_end_and_may_be_tried_again() -> None:
+    (admin,) = [document for document in in_base("Deployment") if document["metadata"]["name"] == "rainbow-admin"]
+    ((label, value),) = admin["spec"]["template"]["metadata"]["labels"].items()
+    steps = [
+        "scale deployment rainbow-admin --replicas 0",
+        f"wait --for=delete pod -l {label}={value} ",
+        "delete job rainbow-migrate --ignore-not-found",
+        "apply -f config/kubernetes/migrate.yaml",
+        "get job rainbow-migrate -o jsonpath='{.status.conditions[*].type}'",
+        "apply -k config/kubernetes",
+    ]
+    for text in (_DIRECTORY / "migrate.yaml", _DIRECTORY.parents[1] / "docs" / "operations.md"):
+        places = [text.read_text(encoding="utf-8").find(step) for step in steps]
+        assert -1 not in places, text
+        assert places == sorted(places), text
+
+
 def in_base(*kinds: str) -> list[dict[str, Any]]:
     """What the base makes of some kinds, all in its namespace."""
     (base,) = documents("kustomization.yaml")
