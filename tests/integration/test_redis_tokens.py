@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Answer, Exhausted, Granted, NotHeld, Released, Renewed
@@ -19,7 +19,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.limits import Terms
 from admin.core.token_pools.steadiness import JUMP_SECONDS
-from admin.store import token_pools
+from admin.store import token_grants, token_pools
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend, TokensUnavailable
 from admin.store.token_backends.database import DatabaseTokens
@@ -89,22 +89,98 @@ def test_a_capacity_that_is_lowered_while_redis_is_asked_is_not_exceeded(
     backend: TokenBackend, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = granted(backend, claim("a", 2))
-    lowered: list[bool] = []
 
-    def terms_that_are_old(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
-        found = terms(connection, claims)
-        if not lowered:
-            lowered.append(True)
-            define(database, {"hive": {"capacity": 1}})
-            backend.release(Release(token="a", pools=("hive",)))
-            granted(backend, claim("b"))
-        return found
+    def lower() -> None:
+        define(database, {"hive": {"capacity": 1}})
+        backend.release(Release(token="a", pools=("hive",)))
+        granted(backend, claim("b"))
 
-    terms = token_pools.terms
-    monkeypatch.setattr(token_pools, "terms", terms_that_are_old)
+    do_after_reading_terms(monkeypatch, lower)
     [full] = refused(backend, claim("c")).full
     assert (full.limit.cap, full.used, [holder.token for holder in full.holders]) == (1, 1, ["b"])
     assert isinstance(backend.renew(Renewal.of(first.grants)), NotHeld)
+
+
+def do_after_reading_terms(monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
+    """Do something each time that the terms of claims were read, and Redis is not asked yet."""
+    remaining, terms = list(actions), token_pools.terms
+
+    def terms_before(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
+        found = terms(connection, claims)
+        if remaining:
+            remaining.pop(0)()
+        return found
+
+    monkeypatch.setattr(token_pools, "terms", terms_before)
+
+
+def test_a_grant_that_was_taken_back_wakes_others_and_keeps_its_place_in_line(
+    backend: TokenBackend, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted(backend, claim("a"))
+    granted(backend, claim("b"))
+    first, second = (replace(claim(token), wait_seconds=300.0) for token in ("first", "second"))
+    assert [refused(backend, waiting).place for waiting in (first, second)] == [1, 2]
+    backend.release(Release(token="b", pools=("hive",)))
+    released: list[int] = []
+
+    def lower() -> None:
+        define(database, {"hive": {"capacity": 1}})
+        released.append(release_count(database))
+
+    do_after_reading_terms(monkeypatch, lower)
+    assert refused(backend, first).place == 1
+    assert release_count(database) == released[0] + 1
+
+
+def release_count(database: Database) -> int:
+    with database.reading() as connection:
+        return token_grants.releases(connection)["hive"]
+
+
+def test_a_grant_that_could_not_be_taken_back_is_held_by_nobody_later(
+    server: RunningRedis, backend: TokenBackend, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted(backend, claim("a"))
+    do_after_reading_terms(monkeypatch, lambda: define(database, {"hive": {"capacity": 1}}), server.kill)
+    with pytest.raises(TokensUnavailable):
+        backend.allocate(claim("b"))
+    server.start()
+    assert isinstance(backend.allocate(claim("b")), Exhausted)
+    assert "b" not in [grant.token for grant in backend.usage(["hive"])["hive"].grants]
+
+
+@pytest.mark.parametrize(("kind", "statements"), [("sqlite", 0), ("postgresql", 5)])
+def test_what_bounds_claims_is_read_once_unless_something_was_changed(
+    kind: str,
+    statements: int,
+    server: RunningRedis,
+    request: pytest.FixtureRequest,
+    sqlite_databases: SqliteDatabases,
+    tmp_path: Path,
+) -> None:
+    """A transaction that keeps others from writing asks nothing, and another one a number for each grant."""
+    url = request.getfixturevalue("postgresql_databases").set_up() if kind == "postgresql" else None
+    asked: list[str] = []
+    with (
+        opened_database(url or sqlite_databases.set_up(tmp_path)) as database,
+        opened_backend(database, server.address, longest_lease_seconds=60.0) as backend,
+    ):
+        define(database, {"hive": {"capacity": 9}})
+        event.listen(database.engine, "before_cursor_execute", lambda *call: asked.append(call[2]))
+        claims = [replace(claim(f"t{number}"), lease_seconds=60.0) for number in range(6)]
+        with database.writing() as connection:
+            session = backend.session(connection, ["hive"], claims, [])
+            asked.clear()
+            assert all(isinstance(session.allocate(each), Granted) for each in claims[:5])
+            assert len(asked) == statements
+            if kind == "postgresql":
+                define(database, {"hive": {"capacity": 5}})
+                assert isinstance(session.allocate(claims[5]), Exhausted)
+        define(database, {"hive": {"capacity": 6}})
+        asked.clear()
+        granted(backend, claims[5])
+        assert sum("FROM token_pools" in statement for statement in asked) == 1
 
 
 def test_a_holder_that_is_too_late_or_one_too_many_is_not_taken_over(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
+from sqlalchemy import update
 
 from admin.core.changes import RowChange
 from admin.core.settings.scopes import PLATFORM
@@ -16,6 +17,7 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TOKEN_POOL, read_token_pool
 from admin.store import token_pools
 from admin.store.database import Database
+from admin.store.revision_tables import revision_head
 from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.redis import RedisTokens
@@ -51,6 +53,7 @@ def define(database: Database, pools: Mapping[str, Mapping[str, Any] | None]) ->
             for name, payload in pools.items()
         ]
         token_pools.write(connection, changes, 1)
+        connection.execute(update(revision_head).values(number=revision_head.c.number + 1))  # as any change does
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, never_fits
-from admin.store import token_grants, token_pools, token_waits
+from admin.store import token_grants, token_waits
 from admin.store.database import Database
 from admin.store.token_backends.base import (
     MOST_SHOWN,
@@ -60,6 +60,7 @@ from admin.store.token_backends.redis_documents import (
     renewal_document,
 )
 from admin.store.token_backends.redis_session import RedisSession
+from admin.store.token_backends.redis_terms import CurrentTerms
 from admin.store.token_sums import Sum
 from admin.store.token_tables import TOKEN_POOLS
 
@@ -113,7 +114,9 @@ class RedisTokens:
         # By whether calls are brief. They connect when they are needed first, for a cluster must be reachable then.
         self._clients = {False: cache(client), True: cache(brief_client or client)}
         self._scripts: dict[tuple[str, bool], Script] = {}
-        self._unreturned: deque[Release] = deque(maxlen=_MOST_UNRETURNED)  #: given back once Redis answers
+        #: Given back once Redis answers, by token and number.
+        self._unreturned: dict[tuple[str, int | None], Release] = {}
+        self._taken_back: deque[str] = deque()  #: pools of grants that were taken back, for which nobody was woken yet
 
     def allocate(self, claim: Claim) -> Allocation:
         answer = self._allocate(claim)
@@ -121,53 +124,55 @@ class RedisTokens:
         return answer
 
     def _allocate(self, claim: Claim) -> Allocation:
-        return self.allocate_within(claim, self._terms(claim), lambda: self._terms(claim))
+        try:
+            return self.allocate_within(claim, CurrentTerms.of_database(claim, self._database))
+        finally:
+            self._wake_for_taken_back()
 
-    def _terms(self, claim: Claim) -> Mapping[str, Terms]:
-        with self._database.reading() as connection:
-            [terms] = token_pools.terms(connection, [claim])
-        return terms
-
-    def allocate_within(
-        self,
-        claim: Claim,
-        terms: Mapping[str, Terms],
-        read_terms: Callable[[], Mapping[str, Terms]],
-        *,
-        brief: bool = False,
-    ) -> Allocation:
+    def allocate_within(self, claim: Claim, terms: CurrentTerms, *, brief: bool = False) -> Allocation:
         """Grant a claim within what bounds it, or say what is full; briefly where a transaction waits for it.
 
-        That may have been lowered before Redis has granted, so it is read again, and such a grant is taken back.
+        That may have been lowered before Redis has granted, so it is compared, and such a grant is taken back.
         """
+        # A grant that was not to be would be taken for one that the token holds.
+        for release in [*self._unreturned.values()]:
+            if release.token == claim.token:
+                self._take_back(release, brief)
+        since: int | None = None
         while True:
-            answer = self._ask(claim, terms, brief)
-            if not isinstance(answer, Granted) or not answer.is_new:
-                return answer
-            before, terms = terms, read_terms()
-            if terms == before:
-                return answer
-            number = next(iter(answer.grants.values())).number
-            self.release(Release(token=claim.token, pools=tuple(claim.amounts), number=number), brief=brief)
+            own = terms.of(claim)
+            if unknown := tuple(sorted(claim.amounts.keys() - own.keys())):
+                return UnknownPools(pools=unknown)
+            document = self._ask(claim, own, since, brief)
+            if document["status"] != "granted" or not terms.have_changed(claim):
+                return _allocation(claim, own, document)
+            number = int(next(iter(document["grants"].values()))["number"])
+            self._take_back(Release(token=claim.token, pools=tuple(claim.amounts), number=number), brief)
+            since = document["since"]  # it stands in line where it stood
 
-    def _ask(self, claim: Claim, terms: Mapping[str, Terms], brief: bool) -> Allocation:
-        if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
-            return UnknownPools(pools=unknown)
-        too_small = _never_fits(claim, terms)
+    def _ask(self, claim: Claim, terms: Mapping[str, Terms], since: int | None, brief: bool) -> Document:
         request = {**claim_document(claim, terms), "lease": self._milliseconds(claim.lease_seconds)}
-        document = self._call("allocate", claim.amounts, request | ({"never": True} if too_small else {}), brief)
-        match document["status"]:
-            case "granted" | "held":
-                return Granted(grants=read_grants(document["grants"]), is_new=document["status"] == "granted")
-            case "conflict":
-                return Conflict(held=read_grants(document["grants"]))
-            case "never":
-                assert too_small is not None
-                return too_small
-            case "closed":
-                seconds = retry_seconds(document["closed"] / 1000)
-                return Exhausted(full=(), retry_seconds=seconds, reason=_CLOSED, is_repeated=claim.is_repeated)
-        return read_exhausted(claim, terms, document)
+        if since is not None:
+            request["since"] = since
+        if _never_fits(claim, terms):
+            request["never"] = True
+        return self._call("allocate", claim.amounts, request, brief)
+
+    def _take_back(self, release: Release, brief: bool) -> None:
+        """Give back what was granted and is not to be held, now or when Redis answers again."""
+        try:
+            self.release(release, brief=brief)
+        except TokensUnavailable:
+            self._keep(release)
+            raise
+        self._unreturned.pop((release.token, release.number), None)
+        self._taken_back.extend(release.pools)
+
+    def _wake_for_taken_back(self) -> None:
+        """Wake agents that wait for what was taken back; never within a transaction, which would wait for another."""
+        pools = {self._taken_back.popleft() for _ in range(len(self._taken_back))}
+        if pools:
+            self._note_releases(pools)
 
     def renew(self, renewal: Renewal, *, brief: bool = False) -> Renewed | NotHeld:
         lease = {"lease": self._milliseconds(renewal.lease_seconds)}
@@ -241,17 +246,14 @@ class RedisTokens:
         self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
     ) -> RedisSession:
         releases = token_grants.releases(connection) if claims else {}
-
-        def read_terms(asked: Sequence[Claim]) -> list[Mapping[str, Terms]]:
-            return token_pools.terms(connection, asked)
-
-        return RedisSession(self, claims, read_terms, releases, self._observer)
+        return RedisSession(self, claims, CurrentTerms.within(connection, claims), releases, self._observer)
 
     def lock(self, connection: Connection, pools: Iterable[str]) -> None:
         """Nothing: no pool is locked."""
 
     def finish(self, releases: Sequence[Release]) -> None:
         self._return(releases)
+        self._wake_for_taken_back()
 
     def _return(self, releases: Sequence[Release]) -> None:
         """Give tokens back, and wake agents that wait for some."""
@@ -275,11 +277,16 @@ class RedisTokens:
                 if self.failure is not None:
                     raise self.failure
                 self.release(release, brief=True)
+                self._unreturned.pop((release.token, release.number), None)
             except TokensUnavailable:
-                if not self._unreturned:
-                    _log.warning("tokens are given back later, since Redis does not answer")
-                if release.number is not None:
-                    self._unreturned.append(release)
+                self._keep(release)
+
+    def _keep(self, release: Release) -> None:
+        """Keep what is to be given back until Redis answers again."""
+        if not self._unreturned:
+            _log.warning("tokens are given back later, since Redis does not answer")
+        if release.number is not None and len(self._unreturned) < _MOST_UNRETURNED:
+            self._unreturned[release.token, release.number] = release
 
     def probe(self) -> None:
         """If Redis did not answer last, ask it in the background until it does, and then give back what is to be.
@@ -308,8 +315,7 @@ class RedisTokens:
             for _ in range(_PROBES):
                 with suppress(TokensUnavailable):
                     self._call("used", [""], {"buckets": []})
-                    unreturned = [self._unreturned.popleft() for _ in range(len(self._unreturned))]
-                    self._return(unreturned)
+                    self._return([*self._unreturned.values()])
                     return
                 time.sleep(_PROBE_SECONDS)
         finally:
@@ -366,6 +372,22 @@ def _books(names: Iterable[str], usage: Document) -> dict[str, Book]:
 def _sums(document: Document) -> dict[str, Sum]:
     """Amounts and numbers by bucket; JSON of the scripts has a list for a map without entries."""
     return {bucket: Sum(*own) for bucket, own in document.items()} if document else {}
+
+
+def _allocation(claim: Claim, terms: Mapping[str, Terms], document: Document) -> Allocation:
+    match document["status"]:
+        case "granted" | "held":
+            return Granted(grants=read_grants(document["grants"]), is_new=document["status"] == "granted")
+        case "conflict":
+            return Conflict(held=read_grants(document["grants"]))
+        case "never":
+            too_small = _never_fits(claim, terms)
+            assert too_small is not None
+            return too_small
+        case "closed":
+            seconds = retry_seconds(document["closed"] / 1000)
+            return Exhausted(full=(), retry_seconds=seconds, reason=_CLOSED, is_repeated=claim.is_repeated)
+    return read_exhausted(claim, terms, document)
 
 
 def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:

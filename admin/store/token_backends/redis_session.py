@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
 from admin.core.token_pools.answers import Allocation, Granted, NotHeld, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
-from admin.core.token_pools.limits import Terms, share_bucket, weight_of
+from admin.core.token_pools.limits import share_bucket, weight_of
 from admin.core.token_pools.lines import Room
 from admin.store.token_backends.base import Observer, TokensUnavailable
+from admin.store.token_backends.redis_terms import CurrentTerms
 
 
 class SessionBackend(Protocol):
@@ -20,14 +21,7 @@ class SessionBackend(Protocol):
 
     failure: TokensUnavailable | None  #: of the last call
 
-    def allocate_within(
-        self,
-        claim: Claim,
-        terms: Mapping[str, Terms],
-        read_terms: Callable[[], Mapping[str, Terms]],
-        *,
-        brief: bool,
-    ) -> Allocation: ...
+    def allocate_within(self, claim: Claim, terms: CurrentTerms, *, brief: bool) -> Allocation: ...
     def renew(self, renewal: Renewal, *, brief: bool) -> Renewed | NotHeld: ...
     def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool) -> dict[str, Counter[str]]: ...
 
@@ -42,18 +36,16 @@ class RedisSession:
         self,
         backend: SessionBackend,
         claims: Sequence[Claim],
-        read_terms: Callable[[Sequence[Claim]], list[Mapping[str, Terms]]],
+        terms: CurrentTerms,
         releases: Mapping[str, int],
         observer: Observer,
     ) -> None:
         self.releases = releases
         self._observer = observer
         self._backend = backend
-        self._read_terms = read_terms
-        terms = read_terms(claims)
-        self._terms = {id(claim): own for claim, own in zip(claims, terms, strict=True)}
+        self._terms = terms
         self.pending: list[Release] = []
-        capacities = {pool: own.capacity for each in terms for pool, own in each.items()}
+        capacities = terms.capacities()
         self.rooms = {pool: Room.of(capacity, Counter()) for pool, capacity in capacities.items()}
         with suppress(TokensUnavailable):  # each claim is told
             self._check()
@@ -62,13 +54,11 @@ class RedisSession:
                 self.rooms[pool] = Room.of(capacities[pool], used)
 
     def weight(self, claim: Claim) -> float:
-        return weight_of(self._terms[id(claim)])
+        return weight_of(self._terms.of(claim))
 
     def allocate(self, claim: Claim) -> Allocation:
         self._check()
-        answer = self._backend.allocate_within(
-            claim, self._terms[id(claim)], lambda: self._read_terms([claim])[0], brief=True
-        )
+        answer = self._backend.allocate_within(claim, self._terms, brief=True)
         self._observer.answered(claim.amounts, answer)
         if isinstance(answer, Granted) and answer.is_new:
             for pool, grant in answer.grants.items():

@@ -199,7 +199,7 @@ local function same_amounts(amounts)
   return true
 end
 
-local function grant_all()
+local function grant_all(since)
   leave()
   local number, grants = next_number(), {}
   for _, pool in ipairs(request.pools) do
@@ -211,7 +211,7 @@ local function grant_all()
     grants[pool] = grant
     add_grant(books[pool], grant)
   end
-  return answer({ status = 'granted', grants = grants })
+  return answer({ status = 'granted', grants = grants, since = since })
 end
 
 -- The largest and oldest holders in a bucket; of one that few of very many count in, maybe not all of them.
@@ -334,6 +334,6 @@ local waiter = {
 }
 local rooms = new_rooms()
 if serve(waiter, others, rooms) then
-  return grant_all()
+  return grant_all(waiter.since)
 end
 return wait(waiter, before ~= nil, others, rooms)
