@@ -30,8 +30,10 @@ def required_properties(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_equal(value: Any, wanted: Any) -> bool:
-    """Whether a text, such as the value of a label, is what a job wants, by the rules of requirements."""
-    if isinstance(wanted, bool):
+    """Whether the value of a property, such as a label, is what a job wants, by the rules of requirements."""
+    if value == "" and wanted is True:  # the property is there, without a value
+        return True
+    if isinstance(value, bool) or isinstance(wanted, bool):
         return str(value).lower() == str(wanted).lower()
     if isinstance(wanted, str):
         return str(value) == wanted

@@ -203,8 +203,7 @@ class VertexReader:
             nested = value.items() if isinstance(value, Mapping) else ()
             for key, item in ((f"{name}.{inner}", inner_value) for inner, inner_value in nested):
                 if _is_value(item):
-                    # Flux's scheduler writes a property that has no value as an empty text.
-                    fields[key] = True if name == "properties" and item == "" else item
+                    fields[key] = item
             if _is_value(value):
                 fields[str(name)] = value
         if len(fields) > _MOST_FIELDS:

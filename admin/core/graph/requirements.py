@@ -25,6 +25,8 @@ MAIN_NAMES = (CONTAINMENT, "cluster")
 IDENTITY = frozenset(("unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral"))
 #: The architecture of a node, and the names that kernels have for what images and Kubernetes call by others.
 _ARCHITECTURE, _ARCHITECTURES = "arch", {"amd64": "x86_64", "arm64": "aarch64"}
+#: How the names of fields begin that are properties of nodes.
+_PROPERTY = "properties."
 _FIELDS = ("name", "field", "match", "min", "max")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 _LONGEST = 1024
@@ -47,6 +49,18 @@ class Requirement(NamedTuple):
     lowest: Value | None = None
     highest: Value | None = None
 
+    def __eq__(self, other: object) -> bool:
+        # To Python True is 1, and to requirements it is not.
+        if not isinstance(other, Requirement) or isinstance(self.match, bool) != isinstance(other.match, bool):
+            return False
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
     def holds(self, features: Iterable[Feature]) -> bool:
         """Whether one of the features meets it."""
         return any(self.is_met_by(feature) for feature in features)
@@ -63,6 +77,8 @@ class Requirement(NamedTuple):
     def _matches(self, value: Value, wanted: Value) -> bool:
         if self.field == _ARCHITECTURE and self.subsystem == CONTAINMENT:
             value, wanted = _ARCHITECTURES.get(str(value), value), _ARCHITECTURES.get(str(wanted), wanted)
+        if value == "" and wanted is True and self.subsystem == CONTAINMENT and self.field.startswith(_PROPERTY):
+            return True  # a property without a value, as Flux's scheduler and labels of Kubernetes have it
         return _is_equal(value, wanted)
 
     def __str__(self) -> str:
@@ -140,7 +156,7 @@ def _is_equal(value: Value, wanted: Value) -> bool:
     if isinstance(value, str) and isinstance(wanted, str):
         return value == wanted
     if isinstance(value, bool) or isinstance(wanted, bool):
-        return show_value(value) == show_value(wanted)
+        return str(value).lower() == str(wanted).lower()
     number = _number(value)
     return number is not None and number == _number(wanted)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.engines.base import Task, is_exclusive
 from agent.engines.batch.shapes import cores, is_anywhere, shape
+from agent.engines.requirements import is_equal
 from agent.quantities import per_task, round_up
 
 #: The names of the main graph in requirements.
@@ -156,7 +157,9 @@ def required_properties(task: Task, known: Collection[str]) -> list[str]:
     """The properties of nodes that a job requires as the description shows them, of those that the instance has."""
     names = []
     for entry in task.job.get("requires") or ():
-        is_of_node = entry.get("name") in _OF_NODES and entry.get("match") is True
+        match = entry.get("match")
+        # In the graph of its scheduler a property without a value is an empty text.
+        is_of_node = entry.get("name") in _OF_NODES and (match == "" or (match is not None and is_equal(True, match)))
         prefix, _, name = str(entry.get("field", "")).partition(".")
         if is_of_node and prefix == "properties" and name in known and name not in names:
             names.append(name)

@@ -70,6 +70,10 @@ def test_what_a_job_requires_of_nodes_are_properties_that_the_instance_has() -> 
     task = Task(key="rb-1", job={"command": ["true"], "requires": entries}, directory=Path("rb-1"))
     assert required_properties(task, RESOURCES.properties) == ["fast"]
     assert required_properties(task, ()) == []
+    for match, expected in (("", ["fast"]), ("True", ["fast"]), (1, []), (False, [])):
+        job = {"command": ["true"], "requires": [requires("properties.fast", match=match)]}
+        task = Task(key="rb-1", job=job, directory=Path("rb-1"))
+        assert required_properties(task, RESOURCES.properties) == expected
 
 
 def demand(**resources: Any) -> Demand:

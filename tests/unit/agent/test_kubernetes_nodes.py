@@ -57,6 +57,10 @@ def labelled(name: str, **labels: str) -> dict[str, Any]:
         ({"requires": [{"name": "cluster", "field": "properties.size", "match": 3}]}, {"size": ("3", "3.0")}),
         ({"requires": [{"name": "cluster", "field": "properties.zone", "match": "c"}]}, {"zone": ("c",)}),
         ({"requires": [{"name": "cluster", "field": "properties.ssd", "match": False}]}, {"ssd": ("false",)}),
+        # A label without a value, which another node has with one.
+        ({"requires": [{"name": "cluster", "field": "properties.worker", "match": ""}]}, {"worker": ("",)}),
+        ({"requires": [{"name": "cluster", "field": "properties.worker", "match": True}]}, {"worker": ("", "true")}),
+        ({"requires": [{"name": "cluster", "field": "properties.worker", "match": "true"}]}, {"worker": ("true",)}),
         # What is no label, a range, and what is asked of a subsystem.
         ({"requires": [{"name": "cluster", "field": "properties.rack", "match": "c"}]}, {}),
         ({"requires": [{"name": "cluster", "field": "properties.generation", "min": 1}]}, {}),
@@ -65,8 +69,8 @@ def labelled(name: str, **labels: str) -> dict[str, Any]:
 )
 def test_required_labels_select_the_nodes(job: dict[str, Any], selector: dict[str, tuple[str, ...]]) -> None:
     nodes = [
-        labelled("n1", zone="a", generation="2", ssd="true", size="3"),
-        labelled("n2", zone="b", size="3.0"),
+        labelled("n1", zone="a", generation="2", ssd="true", size="3", worker=""),
+        labelled("n2", zone="b", size="3.0", worker="true"),
         labelled("n3", size="4"),
     ]
     assert node_selector(job, known_labels(nodes)) == selector

@@ -156,7 +156,7 @@ def test_nodes_are_found_by_id_and_by_name() -> None:
 
 
 def test_own_fields_and_properties_can_be_required() -> None:
-    document = changed("graph/nodes/n2/metadata/properties", {"rack-end": "yes"})
+    document = changed("graph/nodes/n2/metadata/properties", {"rack-end": "yes", "empty": ""})
     document["graph"]["nodes"]["n1"]["metadata"]["generation"] = 3
     graph = read_description(document)
     for requirement, expected in (
@@ -164,6 +164,8 @@ def test_own_fields_and_properties_can_be_required() -> None:
         (Requirement("containment", "generation", lowest=3), True),
         (Requirement("containment", "generation", lowest=4), False),
         (Requirement("containment", "name", match="n1"), False),
+        (Requirement("containment", "properties.empty", match=""), True),
+        (Requirement("containment", "properties.empty", match=True), True),
     ):
         request = ResourceRequest((Need(Vertex("node", (Need(Unit("core"), 1000),), (requirement,)), 1),))
         assert Matcher(request).fits(graph) == expected

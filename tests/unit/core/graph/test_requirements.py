@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from admin.core.graph.job_requests import request_of
+from admin.core.graph.requests import Unit
 from admin.core.graph.requirements import Feature, Requirement, read_requirement
 from admin.core.problems import Invalid, Problem
 
@@ -31,7 +32,8 @@ def is_met(value: Any, **conditions: Any) -> bool:
         (0.1, "0.1", True),
         (True, True, True),
         (True, "true", True),
-        (True, "True", False),
+        (True, "True", True),
+        ("True", True, True),
         ("true", True, True),
         (True, 1, False),
         (False, "true", False),
@@ -84,6 +86,30 @@ def test_equality(value: Any, match: Any, expected: bool) -> None:
 def test_ranges_include_both_ends(value: Any, lowest: Any, highest: Any, expected: bool) -> None:
     bounds = {name: bound for name, bound in (("min", lowest), ("max", highest)) if bound is not None}
     assert is_met(value, **bounds) == expected
+
+
+@pytest.mark.parametrize("name", ["cluster", "containment"])
+def test_a_property_without_a_value_is_there(name: str) -> None:
+    """An empty text, as Flux's scheduler writes it and as labels of Kubernetes have it."""
+
+    def is_met_by(match: Any, value: Any, field: str = "properties.fast") -> bool:
+        requirement = read_requirement({"name": name, "field": field, "match": match}, (), [])
+        assert requirement is not None
+        return requirement.is_met_by(Feature("containment", {field: value}))
+
+    assert is_met_by(True, "")
+    assert is_met_by("", "")
+    for match, value in ((False, ""), ("true", ""), (1, ""), ("", True), ("", "true")):
+        assert not is_met_by(match, value)
+    assert not is_met_by(True, "", "model")
+
+
+def test_true_is_not_one() -> None:
+    one, true = Requirement("io", "f", match=1), Requirement("io", "f", match=True)
+    assert one != true
+    assert not one == true  # noqa: SIM201
+    assert len({one, true, Requirement("io", "f", match=1.0), Requirement("io", "f", match=0)}) == 3
+    assert Unit("core", (one,)) != Unit("core", (true,))
 
 
 def test_equality_and_range_hold_for_the_same_vertex() -> None:
