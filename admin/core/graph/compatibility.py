@@ -36,15 +36,17 @@ def _annotated(annotations: Any, path: Path, problems: list[Problem]) -> Iterato
                 yield {"name": subsystem, "field": field, "match": value}, (*path, name)
 
 
-def null_problems(compatibility: Any, path: Path) -> list[Problem]:
-    """A problem of each null in the compatibility of a job: it would say nothing, and be left out."""
+def unsaid_problems(compatibility: Any, path: Path) -> list[Problem]:
+    """A problem of each part of a new job's compatibility that says nothing; in what is stored they are left out."""
     if not isinstance(compatibility, Mapping):
         return []
     problems: list[Problem] = []
     for name, needs in compatibility.items():
         if needs is None:
             add_problem(problems, (*path, shorten(str(name))), "is null: say what is needed, or leave it out.")
-        problems += null_problems(needs, (*path, shorten(str(name))))
+        elif needs == {}:
+            add_problem(problems, (*path, shorten(str(name))), "asks for nothing: say what is needed, or leave it out.")
+        problems += unsaid_problems(needs, (*path, shorten(str(name))))
     return problems
 
 
@@ -62,8 +64,6 @@ def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[
         elif not isinstance(needs, Mapping):
             reason = f"{quoted(needs)} is not a mapping: give fields of the subsystem '{shorten(name)}'."
             add_problem(problems, (*path, shorten(name)), reason)
-        elif not needs:
-            add_problem(problems, (*path, name), "asks for nothing: give fields of that subsystem, or leave it out.")
         else:
             for field, needed in needs.items():
                 is_bounded = isinstance(needed, Mapping) and needed.keys() <= _CONDITIONS

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from admin.core.executions.spec import read_spec
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.requests import Unit
 from admin.core.problems import Invalid
+from admin.core.registrations import read_workflow
 
 
 def requires(**job: Any) -> list[str]:
@@ -42,6 +44,16 @@ def test_compatibility_becomes_requirements_beside_those_that_are_given() -> Non
         "libraries cuda = 12.1",
         "accelerators model = a100",
     ]
+
+
+def test_what_says_nothing_is_refused_only_when_it_is_given() -> None:
+    """What was stored before is launched as it was."""
+    job = {"command": ["true"], "compatibility": {"os": "linux", "mpi": {}}}
+    assert requires(**job) == ["containment os = linux"]
+    for read, field in ((read_workflow, "spec.job"), (read_spec, "spec.job")):
+        with pytest.raises(Invalid) as refusal:
+            read({"job": job})
+        assert [problem.field for problem in refusal.value.problems] == [f"{field}.compatibility.mpi"]
 
 
 @pytest.mark.parametrize(
