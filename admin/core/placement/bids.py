@@ -214,10 +214,13 @@ def describe_worse(choose_by: str, score: float | None, best: float | None) -> s
     if choose_by == SOONEST:
         start, chosen = (describe_start(seconds) for seconds in (score, best))
         return f"would start it {start}, counting what goes first there, and the chosen one {chosen}"
-    own, other = ("nothing that is known" if value is None else f"{value:.6g}" for value in (score, best))
+    cost = "cost" if choose_by == CHEAPEST else "start or cost"
+    if score is None:
+        return f"its {cost} is not known{'' if best is None else f', and that of the chosen one is {best:.6g}'}"
+    other = "that of the chosen one is not known" if best is None else f"the chosen one {best:.6g}"
     if choose_by == CHEAPEST:
-        return f"costs {own}, and the chosen one {other}"
-    return f"counts {own} by start and cost, and the chosen one {other}"
+        return f"costs {score:.6g}, and {other}"
+    return f"counts {score:.6g} by start and cost, and {other}"
 
 
 def describe_start(seconds: float | None) -> str:

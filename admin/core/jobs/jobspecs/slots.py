@@ -104,7 +104,7 @@ class Slots(ABC):
 
     def _read_number(self, fields: Mapping[str, Any], path: Path) -> int:
         """How many nodes or slots there are: so many times the count as there are replicas."""
-        if "unit" in fields:
+        if fields.get("unit", "") != "":  # Flux writes an empty one
             add_problem(self.problems, (*path, "unit"), f"a {fields['type']} has no unit: remove it.")
         count = read_count(fields.get("count", 1), (*path, "count"), self.problems)
         return count * self._read_replicas(fields, path)

@@ -815,3 +815,9 @@ def test_any_document_is_read_or_refused_with_reasons(document: Any) -> None:
         problems = ()
         assert set(job) <= {"command", "environment", "working_directory", "resources", "requires", "annotations"}
     assert all(problem.field.startswith("spec.jobspec") and problem.reason for problem in problems)
+
+
+def test_flux_may_write_an_empty_unit_of_anything() -> None:
+    inside = [{"type": "socket", "unit": "", "with": [core() | {"unit": ""}]}]
+    levels = flux({"type": "node", "unit": "", "with": [slot(*inside, unit="")]})
+    assert read_jobspec(levels, ("jobspec",))["resources"]["nodes"] == 1

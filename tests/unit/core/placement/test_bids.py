@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.fleet.asking import Asking, read_asking
+from admin.core.fleet.asking import CHEAPEST, MIX, Asking, read_asking
 from admin.core.fleet.definitions import FleetKind
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.job_requests import request_of
@@ -24,6 +24,7 @@ from admin.core.placement.bids import (
     BidAnswer,
     Load,
     Weighed,
+    describe_worse,
     find_better,
     is_kept,
     pause_before,
@@ -359,3 +360,10 @@ def test_a_pool_says_how_it_asks() -> None:
         written = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", rebalance=same)).payload
         assert read_asking(written).better_by_seconds == 300
     assert pool_fleet("ask", {"a": {}}).pools["p"].asking == Asking()
+
+
+def test_what_is_not_known_of_costs_is_said_so() -> None:
+    assert describe_worse(CHEAPEST, None, 2) == "its cost is not known, and that of the chosen one is 2"
+    assert describe_worse(CHEAPEST, 3, 2) == "costs 3, and the chosen one 2"
+    assert describe_worse(MIX, None, None) == "its start or cost is not known"
+    assert describe_worse(MIX, 3.5, 2) == "counts 3.5 by start and cost, and the chosen one 2"
