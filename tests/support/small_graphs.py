@@ -286,7 +286,7 @@ class _Trial:
         ((resource, count), scope), rest = items[0], items[1:]
         vertices = self.graph.vertices
         if isinstance(resource, Unit):
-            if count == 0 or (resource.is_optional and not self.tells_of(resource)):
+            if count == 0 or (resource.is_optional and not self.describes(resource, scope)):
                 yield rest, free, shared
                 return
             grain = unit_amount(resource.type)
@@ -325,13 +325,15 @@ class _Trial:
                 emptied = [-1 if place in inside else amount for place, amount in enumerate(free)]
                 yield fewer, emptied, shared
 
-    def tells_of(self, unit: Unit) -> bool:
-        """Whether the graph tells of a type; of a default, whether all of its nodes do."""
-        vertices = self.graph.vertices
-        nodes = [number for number, vertex in enumerate(vertices) if vertex.type == "node"]
-        if not unit.is_default or not nodes:
+    def describes(self, unit: Unit, scope: int) -> bool:
+        """Whether the graph describes a type; of a default, whether what is around it does, and all nodes in that."""
+        if not unit.is_default:
             return unit.type in self.types
-        return all(any(vertices[number].type == unit.type for number in self.graph.below(node)) for node in nodes)
+        vertices = self.graph.vertices
+        nodes = [number for number in self.graph.below(scope) if vertices[number].type == "node"]
+        return all(
+            any(vertices[number].type == unit.type for number in self.graph.below(place)) for place in nodes or [scope]
+        )
 
     def meets(self, number: int, resource: Unit | Vertex | Slot | SpreadTasks) -> bool:
         features = self.graph.vertices[max(number, 0)].features

@@ -39,7 +39,7 @@ def compile_description(document: Mapping[str, Any], most_vertices: int) -> Comp
     subsystems = document.get("subsystems")
     graph = read_description(document, subsystems, path=(), most_vertices=most_vertices)
     text = json_text(document, sort_keys=True)
-    counts = Counter(graph.beside)
+    counts = Counter(graph.inline_subsystem_counts)
     counts.update({name: _vertices(subsystem) for name, subsystem in (subsystems or {}).items()})
     return Compiled(
         digest=hashlib.sha256(text).hexdigest(),

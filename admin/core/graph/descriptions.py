@@ -58,9 +58,9 @@ def _read(
     problems.stop_if_any()
     links: Links = {}
     subsystem_reader = SubsystemReader(problems, vertex_reader, edge_reader)
-    beside = subsystem_reader.link_inline(vertices, inline, parents, paths, links)
+    inline_counts = subsystem_reader.link_inline(vertices, inline, parents, paths, links)
     for name, subsystem in subsystems.items():
         subsystem_reader.link(name, subsystem, vertices, links)
     problems.stop_if_any()
     graph = TreeBuilder(shapes, problems).build(vertices, names, parents, links)
-    return replace(graph, beside=beside) if beside else graph
+    return replace(graph, inline_subsystem_counts=inline_counts) if inline_counts else graph

@@ -51,7 +51,7 @@ class ClusterGraph:
     shapes: Shapes = field(repr=False)
     is_free_part: bool = False  #: only what is free of a cluster
     #: How many vertices of each subsystem stood among those of its document; known while that is read.
-    beside: Mapping[str, int] = field(default_factory=dict, repr=False)
+    inline_subsystem_counts: Mapping[str, int] = field(default_factory=dict, repr=False)
     scope: Shape = field(init=False, repr=False)  #: what holds the root, so that a request may ask for the root too
 
     def __post_init__(self) -> None:

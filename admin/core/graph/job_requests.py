@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from admin.core.graph.compatibility import compatibility_entries
-from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, vertex_need
+from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, types_in, vertex_need
 from admin.core.graph.requirements import read_requirement, read_requirements
 from admin.core.graph.units import CORE, MEASURED, MEMORY, NODE, STORAGE
 from admin.core.problems import Path, Problem, raise_problems
@@ -48,7 +48,8 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",), asked: Collection[
 
 def asked_resources(given: Mapping[str, Any]) -> Collection[str]:
     """The resources that a job asks for by itself, before any settings."""
-    return (given.get("resources") or {}).get("requests") or ()
+    resources = given.get("resources") or {}
+    return {*(resources.get("requests") or ()), *(resources.get("limits") or ())}  # a limit alone is asked for too
 
 
 def _needs_of(requests: Mapping[str, str], asked: Collection[str]) -> Iterator[Need]:
@@ -61,13 +62,13 @@ def _needs_of(requests: Mapping[str, str], asked: Collection[str]) -> Iterator[N
 
 def with_settings(request: ResourceRequest, job: Mapping[str, Any], given: Mapping[str, Any]) -> ResourceRequest:
     """What a jobspec asks for, and in each of its slots what settings gave the job that it did not ask for."""
-    asked = asked_resources(given)
+    stated = (given.get("resources") or {}).get("requests") or {}
     requests = {
-        name: quantity for name, quantity in (job["resources"].get("requests") or {}).items() if name not in asked
+        name: quantity for name, quantity in (job["resources"].get("requests") or {}).items() if name not in stated
     }
     slots = _slots_in(request.needs)
     per_slot = -(-job["resources"].get("tasks", 1) // slots) if slots else 1
-    added = tuple(Need(unit, amount * per_slot) for unit, amount in _needs_of(requests, asked))
+    added = tuple(Need(unit, amount * per_slot) for unit, amount in _needs_of(requests, asked_resources(given)))
     return replace(request, needs=_with_added(request.needs, added)) if added else request
 
 
@@ -80,15 +81,19 @@ def _slots_in(needs: Iterable[Need]) -> int:
 
 
 def _with_added(needs: tuple[Need, ...], added: tuple[Need, ...]) -> tuple[Need, ...]:
-    """Needs whose slots, and nodes without slots, hold some more."""
+    """Needs with some more in each slot, which nodes hold for all of their slots: memory is seldom part of a socket."""
     changed = []
     for need in needs:
         resource, count = need
         if isinstance(resource, Slot):
-            need = Need(replace(resource, contents=(*resource.contents, *added)), count)
+            holds_nodes = NODE in types_in(resource.contents)
+            contents = _with_added(resource.contents, added) if holds_nodes else (*resource.contents, *added)
+            need = Need(replace(resource, contents=contents), count)
         elif isinstance(resource, Vertex):
-            is_slot = resource.type == NODE and not _slots_in(resource.contents)
-            contents = (*resource.contents, *added) if is_slot else _with_added(resource.contents, added)
+            contents = _with_added(resource.contents, added)
+            if resource.type == NODE:
+                slots = _slots_in(resource.contents) or 1
+                contents = (*resource.contents, *(Need(unit, amount * slots) for unit, amount in added))
             need = Need(replace(resource, contents=contents), count)
         elif resource.type == NODE:
             need = vertex_need(NODE, count, added, resource.requires)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from admin.core.graph.job_requests import GRAPH_TYPES, request_of
-from admin.core.graph.requests import Need, ResourceRequest, Slot, Unit, vertex_need
+from admin.core.graph.requests import Need, ResourceRequest, Slot, Unit, types_in, vertex_need
 from admin.core.graph.requirements import Requirement, read_requirements
 from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of, byte_suffix
 from admin.core.jobs.jobspecs import flux, next_generation, read_jobspec
@@ -57,7 +57,8 @@ def request_in(jobspec: Mapping[str, Any], path: Path = ("jobspec",)) -> Resourc
 def _on_nodes(need: Need, requires: tuple[Requirement, ...]) -> Need:
     """A need that has more requirements on its nodes, or on those of its slots."""
     resource, count = need
-    if isinstance(resource, Slot) or resource.type == NODE:
+    is_inside_nodes = isinstance(resource, Slot) and NODE not in types_in(resource.contents)
+    if is_inside_nodes or (not isinstance(resource, Slot) and resource.type == NODE):
         return Need(replace(resource, requires=(*resource.requires, *requires)), count)
     if isinstance(resource, Unit):
         return need

@@ -29,14 +29,14 @@ class Machine:
     graph: ClusterGraph
     summary: Summary
     machines: Machines = field(repr=False)
-    described: frozenset[str] = field(init=False)  #: the resources of jobs that it tells of
+    described: frozenset[str] = field(init=False)  #: the resources of jobs that its graph has
 
     def __post_init__(self) -> None:
         measured = {name for name, type_ in GRAPH_TYPES.items() if type_ in MEASURED and type_ in self.summary.totals}
         object.__setattr__(self, "described", _COUNTED | measured)
 
     def total(self, resource: str) -> int | None:
-        """How much it has of a resource of jobs; None where its description does not tell of that."""
+        """How much it has of a resource of jobs; None where its description has nothing of it."""
         if resource not in self.described:
             return None
         return self.summary.totals.get(NODE if resource == "nodes" else GRAPH_TYPES[resource], 0)

@@ -21,9 +21,7 @@ class Unit:
 
     type: str
     requires: tuple[Requirement, ...] = ()
-    is_default: bool = (
-        False  #: that settings gave the job: it keeps off no cluster some nodes of which tell nothing of it
-    )
+    is_default: bool = False  #: given by settings, and so not asked of nodes that do not describe it
 
     @property
     def is_optional(self) -> bool:
@@ -125,7 +123,7 @@ def types_in(needs: Iterable[Need]) -> Iterator[str]:
 
 
 def special_types(request: ResourceRequest) -> tuple[str, ...]:
-    """The types that a request names and that only the graph of a cluster tells of, in their order."""
+    """The types that a request names and that only the graph of a cluster describes, in their order."""
     contents = () if request.spread is None else request.spread.contents
     return tuple(dict.fromkeys(type_ for type_ in types_in((*request.needs, *contents)) if type_ not in USUAL_TYPES))
 

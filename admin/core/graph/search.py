@@ -25,14 +25,14 @@ class Search(Frontiers):
         needs = _all_needs(request)
         self._optional = frozenset(_optional_types(needs, are_defaults=False))
         self._defaults = frozenset(_optional_types(needs, are_defaults=True))
-        #: The optional types that a graph tells of, and those of defaults that all of its nodes tell of.
-        self._described: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        #: The optional types that a graph describes; of defaults it is looked at inside each vertex.
+        self._described: frozenset[str] = frozenset()
         self._memos: dict[tuple[object, bool], dict[tuple[Shape, Bag], Sequence[Point]]] = {}
         self._memo: dict[tuple[Shape, Bag], Sequence[Point]] = {}
         #: How many tasks a node holds, None where it may hold none; of each set of described types.
         self._all_capacities: dict[object, dict[Shape, int | None]] = {}
         self._capacities: dict[Shape, int | None] = {}
-        self._without_slots: dict[tuple[int, int, object], tuple[tuple[Need, ...], Mapping[Kind, int]]] = {}
+        self._without_slots: dict[tuple[int, int, object, object], tuple[tuple[Need, ...], Mapping[Kind, int]]] = {}
         self._grains: dict[tuple[Shape, str], int] = {}
         self._root: Shape | None = None
 
@@ -80,10 +80,7 @@ class Search(Frontiers):
     def begin(self, graph: ClusterGraph) -> None:
         """Ask about a graph from now on."""
         root = self._root = graph.scope
-        described = (
-            self._optional & root.holds,
-            self._defaults & root.in_all_nodes if self._defaults else self._defaults,
-        )
+        described = self._optional & root.holds
         if described != self._described or not self._all_capacities:
             self._described = described
             self._capacities = self._all_capacities.setdefault(described, {})
@@ -103,7 +100,7 @@ class Search(Frontiers):
 
         None where such a slot requires what the vertex has not.
         """
-        key = (id(needs), times, self._described)
+        key = (id(needs), times, self._described, self._defaults and self._defaults & shape.in_all_nodes)
         known = self._without_slots.get(key)
         if known is not None:
             return known[1]
@@ -116,7 +113,7 @@ class Search(Frontiers):
         opened: dict[Kind, int] = {}
         for resource, count in merged(needs).items():
             kind = self._kind(resource)
-            if kind.is_optional and kind.type not in self._described[kind.is_default]:
+            if kind.is_optional and kind.type not in (shape.in_all_nodes if kind.is_default else self._described):
                 continue
             if isinstance(resource, Slot) and not goes_into_nodes(resource, shape):
                 inner = self._opened(resource.contents, shape, count * times)

@@ -119,10 +119,14 @@ class _Search:
         for resource, amount in contents:
             if isinstance(resource, Unit) and not resource.requires:
                 has = max(shape.below.get(resource.type, 0) for shape in shapes)
-                scope = self._graph.scope
-                told = scope.in_all_nodes if resource.is_default else scope.holds
-                if has < amount and (not resource.is_optional or resource.type in told):
+                if has < amount and self._is_described(resource, shapes):
                     yield Shortage(resource.type, amount, has, holder, self._graph.is_free_part)
+
+    def _is_described(self, resource: Unit, shapes: Sequence[Shape]) -> bool:
+        """Whether vertices of which none has enough of an amount lack it: what nothing describes may be enough."""
+        if resource.is_optional and resource.is_default:
+            return all(resource.type in shape.in_all_nodes for shape in shapes)
+        return not resource.is_optional or resource.type in self._graph.scope.holds
 
     def _unmet(self, type_: str, requires: tuple[Requirement, ...]) -> Iterator[Shortage]:
         shapes = self._shapes.get(type_, [])

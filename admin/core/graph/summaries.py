@@ -148,7 +148,7 @@ class Prune:
         for resource, count in needs:
             self.requires.update(dict.fromkeys(resource.requires))
             if isinstance(resource, Unit):
-                if not resource.is_default:  # which only counts where all nodes tell of it
+                if not resource.is_default:  # which only counts in the nodes that describe it
                     amounts[resource.type] = amounts.get(resource.type, 0) + count
                 continue
             inner = self._amounts(resource.contents, outermost * count)

@@ -14,7 +14,7 @@ TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 MEASURED = (MEMORY, STORAGE)
 #: Types of things that are counted one by one, so that a unit of them means nothing.
 COUNTED = frozenset(("cluster", "rack", "chassis", "blade", NODE, "socket", "numanode", "numa", CORE, "pu", "gpu"))
-#: Types that engines or sums over a cluster tell of, or that only say how the others are arranged.
+#: Types that engines or sums over a cluster have, or that only say how the others are arranged.
 USUAL_TYPES = frozenset(("cluster", "rack", NODE, "socket", CORE, "gpu", *MEASURED))
 #: What people also call them; no job asks for these.
 _OTHER_NAMES = {

@@ -8,9 +8,11 @@ import pytest
 
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
-from admin.core.graph.job_requests import request_of
+from admin.core.graph.job_requests import asked_resources, request_of
 from admin.core.graph.matching import Matcher
+from admin.core.graph.packing import pack
 from admin.core.graph.request_texts import read_request, write_request
+from admin.core.graph.shortages import explain
 
 #: Types of a vertex by id, each inside the one before the last dot of its id.
 TREE = {
@@ -171,7 +173,7 @@ def test_a_lone_node_with_a_subsystem_beside_it() -> None:
     assert Matcher(request_of({"requires": [fast], "resources": {"nodes": 1}})).fits(graph)
 
 
-def test_what_settings_give_counts_where_all_nodes_tell_of_it() -> None:
+def test_what_settings_give_counts_in_the_nodes_that_describe_it() -> None:
     """One of two nodes has memory: a job that asks for some is for that one, and others may run on both."""
     nodes = {"all": {"type": "cluster"}, "a": {"type": "node"}, "b": {"type": "node"}}
     cores = {f"{node}-cores": {"type": "core", "size": 4} for node in "ab"}
@@ -179,14 +181,40 @@ def test_what_settings_give_counts_where_all_nodes_tell_of_it() -> None:
     edges = [("all", "contains", node) for node in "ab"] + [(f"{node}-cores", "in", node) for node in "ab"]
     some = mapped(nodes | cores | {"b-memory": memory["b-memory"]}, *edges, ("b-memory", "in", "b"))
     every = mapped(nodes | cores | memory, *edges, *((f"{node}-memory", "in", node) for node in "ab"))
-    for resources in ({"nodes": 2, "tasks": 2}, {"tasks": 8}, {"nodes": 2, "tasks": 2, "exclusive": True}):
+    for resources in ({"nodes": 2, "tasks": 2}, {"tasks": 6}, {"nodes": 2, "tasks": 2, "exclusive": True}):
         requests = {"cpu": "1", "memory": "1Gi"}
         job = {"resources": {**resources, "requests": requests}}
         given, asked = request_of(job, asked=["cpu"]), request_of(job)
         assert read_request(write_request(given)) == given != asked
         assert Matcher(given).fits(some)
         assert not Matcher(asked).fits(some)
-        assert Matcher(given).fits(every) == Matcher(asked).fits(every) == (resources != {"tasks": 8})
+        assert Matcher(given).fits(every) == Matcher(asked).fits(every) == (resources != {"tasks": 6})
+    more = {"cpu": "3", "memory": "4Gi"}  # a describes no memory and b too little, which is all that is free of it
+    assert Matcher(request_of({"resources": {"requests": more}}, asked=["cpu"])).fits(some)
+    large = request_of({"resources": {"requests": more | {"cpu": "4"}, "nodes": 2, "tasks": 2}}, asked=["cpu"])
+    assert not Matcher(large).fits(some)
+    [shortage] = explain(every, Matcher(request_of({"resources": {"requests": more}}, asked=["cpu"])))
+    assert (shortage.type, shortage.needed, shortage.available) == ("memory", 4 * 2**30, 2 * 2**30)
+    given = request_of({"resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "nodes": 1}}, asked=["cpu"])
+    packing = pack(some, [given] * 7)
+    assert packing.allocations.count(None) == 1
+
+
+def test_a_limit_alone_is_asked_for() -> None:
+    """The large node describes its memory, and the small one nothing of it."""
+    vertices: dict[str, dict[str, Any]] = {"all": {"type": "cluster"}, "a": {"type": "node"}, "b": {"type": "node"}}
+    vertices |= {"a-cores": {"type": "core", "size": 4}, "b-cores": {"type": "core"}}
+    vertices["a-memory"] = {"type": "memory", "size": 16, "unit": "GiB"}
+    edges = [(name.partition("-")[0], "contains", name) for name in vertices if "-" in name]
+    graph = mapped(vertices, *edges, ("all", "contains", "a"), ("all", "contains", "b"))
+    for cpu in ("1", "4"):
+        job = {"resources": {"requests": {"cpu": cpu, "memory": "64Gi"}, "limits": {"memory": "64Gi"}}}
+        for part in ("requests", "limits"):
+            given = {"resources": {"requests": {"cpu": cpu}}}
+            given["resources"].setdefault(part, {})["memory"] = "64Gi"
+            assert not Matcher(request_of(job, asked=asked_resources(given))).fits(graph)
+        # What settings give counts in the node that describes its memory.
+        assert Matcher(request_of(job, asked=["cpu"])).fits(graph) == (cpu == "1")
 
 
 def test_a_whole_number_may_be_written_as_a_float() -> None:

@@ -222,7 +222,11 @@ def test_what_settings_give_a_job_is_asked_for_in_each_slot() -> None:
     slot = Slot((FOUR_CORES, memory))
     assert asked(Need(Slot((FOUR_CORES,)), 6)) == (Need(slot, 6),)
     assert asked(Need(Vertex("node", (Need(Slot((FOUR_CORES,)), 3),)), 2)) == (
-        Need(Vertex("node", (Need(slot, 3),)), 2),
+        Need(Vertex("node", (Need(Slot((FOUR_CORES,)), 3), Need(memory.resource, 3 * 2**30))), 2),
+    )
+    # Of a slot that holds a node, the node has it.
+    assert asked(Need(Slot((Need(Vertex("node", (FOUR_CORES,)), 1),)), 6)) == (
+        Need(Slot((Need(Vertex("node", (FOUR_CORES, memory)), 1),)), 6),
     )
     assert asked(Need(Vertex("rack", (Need(Unit("node"), 3),)), 2)) == (
         Need(Vertex("rack", (Need(Vertex("node", (memory,)), 3),)), 2),
@@ -263,6 +267,19 @@ def test_constraints_of_flux_hold_for_every_node(around: list[tuple[str, int]]) 
             resource = {"type": type_, "count": number, "with": [resource]}
         jobspec = flux(resource) | {"attributes": {"system": {"constraints": {"properties": ["big"]}}}}
         assert Matcher(asked_of(jobspec)).fits(graph) == is_fitting
+
+
+@pytest.mark.parametrize("big", [2, 3])
+def test_constraints_of_flux_hold_for_the_node_of_a_slot(big: int) -> None:
+    document = json.loads((FILES.parent / "graphs" / "cluster-nodes.json").read_text())
+    for node in ("2", "16", "30")[:big]:
+        document["graph"]["nodes"][node]["metadata"]["properties"] = {"big": ""}
+    held = {"type": "node", "with": [cores(2)]}
+    jobspec = flux({"type": "slot", "count": 3, "label": "task", "with": [held]}) | {
+        "attributes": {"system": {"constraints": {"properties": ["big"]}}}
+    }
+    jobspec["tasks"][0]["count"] = {"total": 6}
+    assert Matcher(asked_of(jobspec)).fits(read_description(document)) == (big == 3)
 
 
 def test_one_type_with_several_requirements() -> None:
