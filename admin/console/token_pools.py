@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Response
 
+from admin.api.current import context
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.filters import page
 from admin.console.pages import Pages, confirmed_name, go_to, render
@@ -29,6 +30,7 @@ def list_token_pools() -> str:
         title="Token pools",
         commands=[["get", "token-pool"]],
         listed=ask("list_token_pools", {"limit": _PAGE_SIZE, **query}),
+        grants_everything=_grants_everything(),
         query=query,
     )
 
@@ -53,6 +55,7 @@ def show_token_pool(name: str) -> str:
             ["where-used", "token-pool", name],
         ],
         pool=pool,
+        grants_everything=_grants_everything(),
         explanation=ask("explain_token_pool", query, path=path),
         quotas=ask_if_allowed("list_quota_usage", query) if "project" in query or "domain" in query else None,
         uses=ask_if_allowed("get_uses", {"token_pool": name, "limit": _PAGE_SIZE}),
@@ -99,3 +102,8 @@ def _holder(name: str, token: str) -> dict[str, Any]:
         if holder.get("token") == token:
             return dict(holder)
     raise TokensNotHeld(f"Nothing of token pool '{name}' is held as '{token}' now: look at its page again.")
+
+
+def _grants_everything() -> bool:
+    """Whether no token pool bounds anything, as is configured."""
+    return context().settings.resource_manager.type == "noop"

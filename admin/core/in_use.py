@@ -85,9 +85,10 @@ def describe_waiting(count: int, first: Sequence[str]) -> str:
 
 
 def describe_needing(count: int, first: Sequence[str]) -> str:
-    """`2 unfinished executions need its tokens: a/b/c and 1 more`."""
+    """`2 unfinished executions need its tokens: a/b/c and 1 more`; without names where the caller may see none."""
     need = "execution needs" if count == 1 else "executions need"
-    return f"{count} unfinished {need} its tokens: {list_first(first, count, count=count)}"
+    named = f": {list_first(first, count, count=count)}" if first else ""
+    return f"{count} unfinished {need} its tokens{named}"
 
 
 def with_provenance(uses: Iterable[Use], made_by: Mapping[int, Provenance], now: datetime) -> list[Use]:

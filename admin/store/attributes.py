@@ -222,11 +222,15 @@ def naming(connection: Connection, kind: str, field: str, name: str, limit: int)
     return [_stored(row) for row in connection.execute(query)]
 
 
-def with_key(connection: Connection, kind: str, field: str, key: str) -> list[StoredAttribute]:
-    """The rows of a kind that have a key in a field, which is a map of numbers."""
-    payload: Any = attributes.c.payload
-    query = select(attributes).where(attributes.c.kind == kind, payload[field, key].as_integer().is_not(None))
-    return [_stored(row) for row in connection.execute(query.order_by(*_SCOPE_COLUMNS))]
+def with_key(connection: Connection, kind: str, field: str, key: str, limit: int) -> list[StoredAttribute]:
+    """The first rows of a kind that have a key in a field, which is a map of numbers."""
+    query = select(attributes).where(*_has_key(kind, field, key)).order_by(*_SCOPE_COLUMNS).limit(limit)
+    return [_stored(row) for row in connection.execute(query)]
+
+
+def count_with_key(connection: Connection, kind: str, field: str, key: str) -> int:
+    """How many rows of a kind have a key in a field, which is a map of numbers."""
+    return int(connection.execute(select(func.count()).where(*_has_key(kind, field, key))).scalar_one())
 
 
 def count_naming(connection: Connection, kind: str, field: str, name: str) -> int:
@@ -244,6 +248,11 @@ def names_in(connection: Connection, kind: str, field: str) -> frozenset[str]:
 def _is_naming(kind: str, field: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     payload: Any = attributes.c.payload  # the operators of JSON have no types
     return attributes.c.kind == kind, payload[field].as_string() == name
+
+
+def _has_key(kind: str, field: str, key: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    payload: Any = attributes.c.payload
+    return attributes.c.kind == kind, payload[field, key].as_integer().is_not(None)
 
 
 def page_key(row: Row) -> tuple[str, ...]:

@@ -66,6 +66,13 @@ def test_pools_are_shown_while_redis_does_not_answer(make_app: MakeApp) -> None:
         assert "Redis does not answer" in words
 
 
+def test_that_everything_is_granted_is_no_error(make_app: MakeApp) -> None:
+    api = make_app(resourcemanager={"type": "noop"}).test_client()
+    ok(api.put(f"{API}/token_pools/hive", json={"token_pool": {"name": "hive", "capacity": 471}}))
+    assert '<span class="muted">resourcemanager.type is noop: everything is granted' in shown(api, POOLS)
+    assert '<p class="notice">resourcemanager.type is noop: everything is granted' in shown(api, f"{POOLS}/hive")
+
+
 def test_viewers_see_the_pool_and_release_nothing(app: Flask, hive: FlaskClient) -> None:
     made_user(app)
     viewer, _ = signed_in(app, made_user(app, "eve", role="viewer"))

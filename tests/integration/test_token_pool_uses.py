@@ -8,6 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.conftest import MakeApp
+from tests.support.people import made_user
 from tests.support.placing import (
     API,
     JOB,
@@ -174,3 +175,36 @@ def test_a_pool_that_something_asks_for_is_deleted_with_force_alone(asking: Flas
     ok(asking.post(f"{API}/attribute_changes", json={"changes": together}))
     put_token_pool(asking, "spare")
     ok(asking.delete(f"{API}/token_pools/spare"))
+
+
+def test_more_quotas_than_are_named_are_counted(make_app: MakeApp) -> None:
+    api = make_app().test_client()
+    put_token_pool(api, "hive")
+    places = [{"project": PROJECT, "domain": "development", "workflow": f"w{number:02}"} for number in range(24)]
+    quotas = [{"resource_type": "TOKEN_POOL_QUOTA", **place, "payload": {"pools": {"hive": 5}}} for place in places]
+    ok(api.post(f"{API}/attribute_changes", json={"changes": quotas}))
+    removals = [
+        {"token_pool_definition": {"name": "hive"}, "delete": True},
+        *({"resource_type": "TOKEN_POOL_QUOTA", **place, "delete": True} for place in places[1:3]),
+        {"resource_type": "TOKEN_POOL_QUOTA", "domain": "staging", "payload": {"pools": {"hive": 5}}},
+    ]
+    plan = ok(api.post(f"{API}/attribute_changes?force=true&dry_run=true", json={"changes": removals}))
+    named = [user["reason"] for user in plan["users"]]
+    assert [reason.split(" bounds it")[0].rpartition("/")[2] for reason in named[:3]] == ["w00", "w03", "w04"]
+    assert (len(named), named[-1]) == (21, "token pool 'hive': 3 more quotas bound it.")
+
+
+def test_holders_are_named_to_those_alone_who_may_see_them(make_app: MakeApp) -> None:
+    app = make_app(roles={"pools": {"permissions": ["token_pools.read", "token_pools.write"]}})
+    api = app.test_client()
+    put_token_pool(api, "hive")
+    created(api, "secret-run", token_pools={"hive": 1})
+    claim = {"token": "secret-token", "pools": {"hive": 1}, "project": PROJECT, "domain": "development"}
+    ok(api.post(f"{API}/token_allocations", json={"claim": claim}))
+    ada, eve = made_user(app), made_user(app, "eve", role="pools")
+    assert "'secret-token' holds 1 of it" in ada.call("DELETE", "token_pools/hive").text
+    refusal = eve.call("DELETE", "token_pools/hive")
+    assert "secret" not in refusal.text
+    [holder, executions] = refused(refusal, 409, "in_use")["details"]
+    assert holder["reason"] == "token pool 'hive': somebody whose work you may not see holds 1 of it."
+    assert executions["reason"] == "token pool 'hive': 1 unfinished execution needs its tokens."

@@ -23,6 +23,7 @@ from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
 from admin.core.token_pools.claims import EXECUTION_PREFIX
 from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, read_token_pool
+from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.limits import QUOTAS, TOKEN_POOL_QUOTA
 from admin.errors import TokensUnreachable
 from admin.services.access import UNRESTRICTED
@@ -95,9 +96,7 @@ class ChangeableTokenPools(Changeable):
 
     def _users_of(self, pool: str, usage: PoolUsage | None) -> Iterator[Use]:
         for grant in usage.grants if usage else ():
-            place, is_of_run = grant.place, grant.token.startswith(EXECUTION_PREFIX)
-            who = f"{place.project}/{place.domain}/{grant.execution}" if is_of_run else f"'{grant.token}'"
-            yield Use(noun="token", reason=f"{who} holds {grant.amount} of it")
+            yield Use(noun="token", reason=f"{self._describe_holder(grant)} holds {grant.amount} of it")
         if usage and (others := usage.holder_count - len(usage.grants)):
             yield Use(noun="token", reason=f"{others} more hold some of it", count=others)
         yield from self._quotas_of(pool)
@@ -112,20 +111,39 @@ class ChangeableTokenPools(Changeable):
         if rest := asking.refused - sum(request.is_refused for request in asking.first):
             yield Use(noun="launch_plans", reason=f"{rest} more launch plans or workflows ask for it", count=rest)
         if count := token_requests.count_unfinished(self.connection, pool):
-            newest = token_requests.unfinished(self.connection, pool, None, _MOST_NAMED)
+            readable = self.draft.options.access.scopes("executions.read")
+            newest = token_requests.unfinished(self.connection, pool, readable, _MOST_NAMED)
             first = tuple(f"{row.project}/{row.domain}/{row.name}" for row in newest)
             yield Use(noun="executions", reason=describe_needing(count, first), executions=first)
+
+    def _describe_holder(self, grant: Grant) -> str:
+        """Who holds tokens, as far as the caller may see it."""
+        place = grant.place
+        if not self.draft.options.access.allows("executions.read", place):
+            return "somebody whose work you may not see"
+        is_of_run = grant.token.startswith(EXECUTION_PREFIX)
+        return f"{place.project}/{place.domain}/{grant.execution}" if is_of_run else f"'{grant.token}'"
 
     def _quotas_of(self, pool: str) -> Iterator[Use]:
         """The quotas of a pool, which would bound nothing; those that this change itself takes away do not count."""
         changed = [change for change in self.draft.changes if change.kind == TOKEN_POOL_QUOTA]
-        stored = attributes.with_key(self.connection, TOKEN_POOL_QUOTA, QUOTAS, pool)
-        rows = [row for row in rows_after(stored, changed).values() if pool in row.payload.get(QUOTAS, {})]
-        for row in rows[:_MOST_QUOTAS]:
+        before = sum(_bounds(change.before, pool) for change in changed)
+        count = attributes.count_with_key(self.connection, TOKEN_POOL_QUOTA, QUOTAS, pool) - before
+        count += sum(_bounds(change.after, pool) for change in changed)
+        if not count:
+            return
+        stored = attributes.with_key(self.connection, TOKEN_POOL_QUOTA, QUOTAS, pool, limit=_MOST_QUOTAS + before)
+        rows = [row for row in rows_after(stored, changed).values() if _bounds(row.payload, pool)][:_MOST_QUOTAS]
+        for row in rows:
             yield Use(noun="attributes", reason=f"the quota at {row.scope} bounds it", version=row.version)
-        if rest := len(rows[_MOST_QUOTAS:]):
+        if rest := count - len(rows):
             yield Use(noun="attributes", reason=f"{rest} more quotas bound it", count=rest)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         if changes:
             token_pools.write(self.connection, changes, revision)
+
+
+def _bounds(quotas: Payload | None, pool: str) -> bool:
+    """Whether a row of quotas bounds a pool."""
+    return quotas is not None and pool in quotas.get(QUOTAS, {})
