@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from admin.core.graph.frontiers import MOST_STEPS, Frontiers
 from admin.core.graph.graphs import ClusterGraph
@@ -115,6 +116,8 @@ class Search(Frontiers):
             kind = self._kind(resource)
             if kind.is_optional and kind.type not in (shape.in_all_nodes if kind.is_default else self._described):
                 continue
+            if isinstance(resource, Unit) and resource.is_default:  # where it counts, it is like what is asked for
+                kind = self._kind(replace(resource, is_default=False))
             if isinstance(resource, Slot) and not goes_into_nodes(resource, shape):
                 inner = self._opened(resource.contents, shape, count * times)
                 if inner is None or not self.meets(shape, resource.requires):

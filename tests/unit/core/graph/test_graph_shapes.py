@@ -12,6 +12,7 @@ from admin.core.graph.job_requests import asked_resources, request_of
 from admin.core.graph.matching import Matcher
 from admin.core.graph.packing import pack
 from admin.core.graph.request_texts import read_request, write_request
+from admin.core.graph.requests import Need, ResourceRequest, Slot, Unit
 from admin.core.graph.shortages import explain
 
 #: Types of a vertex by id, each inside the one before the last dot of its id.
@@ -198,6 +199,15 @@ def test_what_settings_give_counts_in_the_nodes_that_describe_it() -> None:
     given = request_of({"resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "nodes": 1}}, asked=["cpu"])
     packing = pack(some, [given] * 7)
     assert packing.allocations.count(None) == 1
+
+
+def test_what_settings_give_competes_with_what_is_asked_for() -> None:
+    vertices: dict[str, dict[str, Any]] = {"n": {"type": "node"}, "m": {"type": "memory", "size": 3, "unit": "B"}}
+    graph = mapped(vertices, ("n", "contains", "m"))
+    for given, is_fitting in ((1, True), (2, False)):
+        needs = (Need(Unit("memory", is_default=True), given), Need(Unit("memory"), 2))
+        assert Matcher(ResourceRequest(needs)).fits(graph) == is_fitting
+        assert Matcher(ResourceRequest((Need(Slot(needs), 1),))).fits(graph) == is_fitting
 
 
 def test_a_limit_alone_is_asked_for() -> None:
