@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import fields, validate
+from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.identities import Proof
-from admin.messages.requests import PageQuery
+from admin.messages.requests import SCOPE_KEY, PageQuery
 from admin.messages.shared import Answer, SeenAnswer, Time, one_of
 from admin.services.sessions import name_of
 from admin.store.sessions import Session
 
 
 class SessionsQuery(PageQuery):
-    user = fields.String(validate=validate.Length(min=1, max=256), metadata={"description": "Only those of this user."})
+    user = fields.String(validate=SCOPE_KEY, metadata={"description": "Only those of this user."})
 
 
 class SessionAnswer(Answer):

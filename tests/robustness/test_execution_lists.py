@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, insert, select
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.retries import Retries
 from admin.core.executions.run_times import waited_for_start
-from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
+from admin.core.executions.selectors import DAYS, GROUPS, SORT_FIELDS, Condition
 from admin.core.provenance import Actor, show_name
 from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
@@ -138,8 +138,9 @@ def any_condition(draw: st.DrawFn) -> Condition:
 def value_of(row: Any, field: str) -> Any:
     if field == "created_by":
         return show_name(row.created_by, row.claimed_by)
-    if field == "day":
-        return row.created_at.date().isoformat()
+    if field in DAYS:
+        time = getattr(row, DAYS[field])
+        return time and time.date().isoformat()
     if field == "not_before":
         return row.not_before if row.phase == "QUEUED" else None
     if field == "exit_code":
