@@ -114,6 +114,7 @@ def test_a_form_that_no_page_of_ours_had_is_refused(browser: Browser, staffed: S
     assert staffed.console.call("GET", f"executions/{PROJECT}/{DOMAIN}/stays")["closure"]["phase"] == "QUEUED"
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_leaves_open_pages_as_they_are(browser: Browser, staffed: Staffed) -> None:
     """Over plain HTTP at a name that browsers do not trust, where they tell less about what asks."""
     console = staffed.console
@@ -138,6 +139,7 @@ def test_a_session_that_ends_leaves_open_pages_as_they_are(browser: Browser, sta
         assert "train" in overview.inner_text("[data-live]")
 
 
+@pytest.mark.slow
 def test_over_plain_http_times_go_on_and_commands_are_copied(browser: Browser, staffed: Staffed) -> None:
     url = staffed.console.url.replace("127.0.0.1", ELSEWHERE)
     with visiting(browser, url) as visitor:

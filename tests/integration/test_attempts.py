@@ -55,6 +55,7 @@ def text(clock: Clock, seconds: float = 0) -> str:
     return (clock() + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
+@pytest.mark.slow
 def test_what_is_in_back_off_takes_no_room_until_its_next_attempt_is_due(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:
@@ -417,6 +418,7 @@ def test_events_from_before_records_leave_their_attempts_out(
     assert explained(agent, "old")["unrecorded_attempts"] == 1
 
 
+@pytest.mark.slow
 def test_only_the_last_of_very_many_attempts_are_read(agent: PlayedAgent) -> None:
     add(agent, "restless")
     for _ in range(MOST_ATTEMPTS + 3):

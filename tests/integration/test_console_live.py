@@ -88,6 +88,7 @@ def is_live(opened: ExitStack, admin: RunningAdmin) -> bool:
     return next(opened.enter_context(stream(admin, LIST))) == "live"
 
 
+@pytest.mark.slow
 def test_a_page_that_is_one_too_many_is_told_to_come_back(admin: RunningAdmin) -> None:
     with ExitStack() as opened:
         for _ in range(2):

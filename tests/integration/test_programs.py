@@ -40,6 +40,7 @@ def test_a_warm_program_says_and_exits_as_a_cold_one(tmp_path: Path, arguments: 
     assert cold.stdout or cold.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_warm_program_can_be_waited_for_and_killed(tmp_path: Path, number: signal.Signals) -> None:
     admin = start("rainbow-admin", "serve", "--port", "0", "--database", "sqlite:///x.db", cwd=tmp_path)

@@ -280,6 +280,7 @@ def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Databa
     client.close()
 
 
+@pytest.mark.slow
 def test_a_cut_network_takes_nothing_from_those_who_could_not_renew(server: RunningRedis, database: Database) -> None:
     with (
         wire_to(server.address) as network,

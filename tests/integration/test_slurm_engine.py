@@ -137,6 +137,7 @@ def test_of_a_long_output_the_end_is_kept(red: SlurmCluster, tmp_path: Path) -> 
     assert not list((tmp_path / handle.key).glob("*.pipe"))
 
 
+@pytest.mark.slow
 def test_a_process_that_holds_the_output_does_not_keep_a_job_from_ending(engine: SlurmEngine) -> None:
     handle, state = run(engine, "setsid sleep 600 & echo ready")
     assert (state.phase, printed(engine, handle)) == (NativePhase.SUCCEEDED, "ready\n")

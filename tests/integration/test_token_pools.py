@@ -141,6 +141,7 @@ def test_a_bound_that_is_lowered_under_use_is_warned_of(api: FlaskClient) -> Non
     assert (lowered["token_pool"]["used"], allocate(api, "d")["status"]) == (3, "exhausted")
 
 
+@pytest.mark.slow
 def test_while_redis_does_not_answer_nothing_is_granted_or_deleted(make_app: MakeApp) -> None:
     pytest.importorskip("redis")
     address = f"127.0.0.1:{free_port()}"
