@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from marshmallow import fields
 from msgspec import Meta
 
+from admin.core.comparisons import COMPARISONS
 from admin.core.executions.removals import NOUNS
 from admin.core.problems import Invalid, Problem, dotted, invalid
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.scopes import Level
-from admin.core.settings.uses import COMPARISONS
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.granted_uses import UseGrantAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, OneOf, PageQuery, ResourceType

@@ -11,13 +11,14 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection, FromClause, select
 
+from admin.core.comparisons import COMPARISONS
 from admin.core.executions.deciding_scopes import name_of
 from admin.core.executions.selectors import Condition
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
 from admin.core.quantities import parse_duration
 from admin.store import decisions
-from admin.store.execution_fields import COMPARISONS, time_limit_of
+from admin.store.execution_fields import time_limit_of
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn, AnyRow
 

@@ -27,6 +27,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from admin.core.changes import ANONYMOUS
+from admin.core.comparisons import COMPARISONS
 from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
 from admin.core.executions.causes import CAUSE_RULES, TRIED_AGAIN
 from admin.core.executions.lifecycle import Phase
@@ -42,7 +43,6 @@ from admin.store.fleet_tables import cluster_states
 from admin.store.keys import is_within
 from admin.store.sql_types import AnyColumn
 
-COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are what the tasks of an execution request together.
 REQUESTED = ("cpu", "memory", "gpu")
 #: Fields that are no column of their own, and the columns that they are read from.

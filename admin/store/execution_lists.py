@@ -28,6 +28,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from admin.core.comparisons import COMPARISONS
 from admin.core.executions.causes import phases_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.run_times import RunTerms, waited_for_start
@@ -37,7 +38,6 @@ from admin.store import derived_fields
 from admin.store.derived_fields import Check
 from admin.store.dialects import is_postgresql
 from admin.store.execution_fields import (
-    COMPARISONS,
     fits,
     on_lost_of,
     queue_of,

@@ -31,7 +31,8 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 #: Before the key of a label of an execution, which is a field too.
 _LABEL_PREFIX = "labels."
-_SIGNS = {"=": "eq", "==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+#: How conditions are written, and the names that the API has for them.
+SIGNS = {"=": "eq", "==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _LISTS = {"in": "value_in", "not in": "value_not_in"}
 _TERM = re.compile(
     r"([A-Za-z_][\w./-]*)\s*(?:(==|!=|>=|<=|=|>|<)|(?<=\s)(not\s+in|in|contains)(?=[\s(]|$))\s*(.*)", re.DOTALL
@@ -165,9 +166,9 @@ def _term(
     if word in _LISTS:
         values, function = _members(match[4], place), _LISTS[word]
     elif not match[4].strip() and types is not SELECTOR_FIELDS and match[2] in ("=", "==", "!="):
-        return Term(field=field, function=_SIGNS[match[2]], values=("",))
+        return Term(field=field, function=SIGNS[match[2]], values=("",))
     else:
-        values, function = [_unescape(match[4], place)], _SIGNS.get(match[2], "contains")
+        values, function = [_unescape(match[4], place)], SIGNS.get(match[2], "contains")
     read = readers.get(field) if function != "contains" else None
     return Term(
         field=field, function=function, values=tuple(read(value, place, now) if read else value for value in values)

@@ -16,6 +16,7 @@ from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.executions import ExecutionId
 from ctl.client.schemas import leaf_parts
 from ctl.client.scopes import Scope
+from ctl.client.selectors import SIGNS
 from ctl.client.words import count, did_you_mean, listed
 from ctl.commands.access.use_grants import COLUMNS as USE_GRANT_COLUMNS
 
@@ -26,18 +27,17 @@ _TOKEN_POOL = "token-pool"
 _SELECTED = ("pool", "label", "cluster")
 #: A field and a value of it, or one that amounts are compared with.
 _COMPARED = re.compile(r"([^<>=]*)(>=|<=|>|<|=)(.*)", re.DOTALL)
-_COMPARISONS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _NOUNS = ("pool", "label", "cluster", "queue", "queue-tag", _TOKEN_POOL)
 
 _HELP = """Show where a pool, label, cluster, queue, queue tag, token pool, kind or value is used.
 
-NOUN is pool, label, cluster, queue, queue-tag or token-pool, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or
-alone. With 'FIELD>VALUE', or >=, < or <=, in quotes, the amounts are meant that compare so: of memory, durations and
-numbers. The answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch
-plans have it from there (--reach lists them); who may use it by use grants; the executions that wait or run by it, of a
-cluster also those that wait for it without a cluster and name it; and at how many of the scopes executions would be
-refused if it went away. Of a token pool it has the quotas that bound it, the task types, launch plans and workflows
-that ask for its tokens, and the executions that need some. Nothing is written.
+NOUN is pool, label, cluster, queue, queue-tag or token-pool, with its NAME, or a kind, with a FIELD or FIELD=VALUE,
+or alone. 'FIELD>VALUE' (also >=, < and <=, in quotes) finds amounts that compare so: quantities, durations and
+numbers. The answer has every setting, launch plan and key of the configuration that says it; how many scopes and
+launch plans have it from there (--reach lists them); who may use it by use grants; the executions that wait or run by
+it, of a cluster also those that wait for it without a cluster and name it; and at how many of the scopes executions
+would be refused if it went away. Of a token pool it has the quotas that bound it, the task types, launch plans and
+workflows that ask for its tokens, and the executions that need some. Nothing is written.
 
 It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end. The exit
 status is 3 for a name that there is not and was not, and that nothing uses.
@@ -205,7 +205,7 @@ def _query(session: Session, noun: str, name: str | None) -> Document:
     field, sign, value = compared.groups() if compared else (name, "", "")
     query |= {"field": field} if field else {}
     query |= {"value": value} if sign else {}
-    return query | ({"comparison": _COMPARISONS[sign]} if sign in _COMPARISONS else {})
+    return query | ({"comparison": SIGNS[sign]} if sign not in ("", "=") else {})
 
 
 def _table(session: Session, rows: list[Document], columns: Columns) -> None:

@@ -5,27 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from admin.core.comparisons import COMPARISONS
 from admin.core.problems import Path
 from admin.core.quantities import parse_quantity
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.platform import PlatformDefaults
 from admin.core.settings.resolution import Row, effective_value
 from admin.core.settings.scopes import Origin, Scope
-
-#: How an amount may compare with another, by the names that filters have for it.
-COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
