@@ -240,7 +240,7 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     assert "There is no pool usde: there is nothing to delete. Did you mean used?" in done.err
     assert "Which pool?" in shell.refused(2, "rainbowctl where-used pool")
     assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
-    refusal = "'2x' is no amount of limits.cpu"
+    refusal = "'2x' is not an amount of limits.cpu"
     assert refusal in shell.refused(2, "rainbowctl where-used task-resource-attribute 'limits.cpu>2x'")
     value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
     assert json.loads(value)["uses"] == answer["uses"]

@@ -49,4 +49,6 @@ def test_a_quota_of_tokens_is_written_by_a_file_and_warns_of_an_unknown_pool(she
     assert "No token pool is called 'hive' yet." in written.err
     assert "pools.hive" in shell.ok("rainbowctl get no-effect")
     assert "5" in shell.ok("rainbowctl get token-pool-quota -p flytesnacks")
-    assert "--usage is of execution-quota" in shell.refused(2, "rainbowctl get token-pool-quota -p flytesnacks --usage")
+    assert "--usage is for execution-quota only" in shell.refused(
+        2, "rainbowctl get token-pool-quota -p flytesnacks --usage"
+    )

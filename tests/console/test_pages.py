@@ -32,7 +32,7 @@ PAGES = {
     f"/console/settings/delete?{_POOL}": "Type cluster-pool-attribute to confirm",
     f"/console/settings/changed?{_POOL}": "wait here",
     f"/console/settings/compare?project={PROJECT}&domain={DOMAIN}&other_domain=staging": "differ",
-    "/console/settings/no-effect": "looked at",
+    "/console/settings/no-effect": "looked at, as of revision",
     "/console/settings/uses?pool=gpu": "cluster_pool_name",
     "/console/history": "revision 1",
     "/console/history/1": "Training needs GPUs.",

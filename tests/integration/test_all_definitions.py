@@ -22,6 +22,7 @@ from tests.support.placing import (
     get,
     new_project,
     ok,
+    pages,
     put_attribute,
     put_cluster,
     put_label,
@@ -97,15 +98,9 @@ def test_pages_join_without_gaps(api: FlaskClient) -> None:
     settle(api)
     whole = get(api, "all_definitions?limit=1000")["definitions"]
     for size in (1, 2, 7):
-        rows, token = [], ""
-        while True:
-            page = get(api, f"all_definitions?limit={size}{token}")
-            assert len(page["definitions"]) <= size
-            rows += page["definitions"]
-            if "token" not in page:
-                break
-            token = f"&token={page['token']}"
-        assert rows == whole
+        parts = list(pages(api, f"all_definitions?limit={size}", "definitions"))
+        assert all(len(rows) <= size for rows in parts)
+        assert [row for rows in parts for row in rows] == whole
 
 
 def test_settings_of_all_kinds_are_listed_where_they_are_asked_for(make_app: MakeApp) -> None:
@@ -124,14 +119,8 @@ def test_settings_of_all_kinds_are_listed_where_they_are_asked_for(make_app: Mak
     assert listed(api, "noun=setting") == {"setting": [pool, tier, domain, flow, *others]}
     assert listed(api, f"noun=setting&project={PROJECT}") == {"setting": [pool, tier, flow, *others]}
     assert listed(api, f"noun=setting&domain={DOMAIN}") == {"setting": [tier, domain, flow, *others]}
-    names, token = list[str](), ""
-    while True:
-        page = get(api, f"all_definitions?noun=setting&limit=1{token}")
-        names += [row["name"] for row in page["definitions"]]
-        if "token" not in page:
-            break
-        token = f"&token={page['token']}"
-    assert names == [pool, tier, domain, flow, *others]
+    parts = list(pages(api, "all_definitions?noun=setting&limit=1", "definitions"))
+    assert [row["name"] for rows in parts for row in rows] == [pool, tier, domain, flow, *others]
     [row] = get(api, f"all_definitions?noun=setting&project={PROJECT}&limit=1")["definitions"]
     assert row["revision"] == row["provenance"]["revision"] == 2
     new_project(api, OTHER)

@@ -538,7 +538,7 @@ def test_thirty_that_are_asked_at_once_spread_and_none_is_asked_twice(asker: Mak
     assert counts.keys() == {"a", "b", "busy"}
     assert counts["a"] >= 4
     assert counts["b"] >= 8
-    assert max(counts.values()) <= 16
+    assert max(counts.values()) <= 16  # b has eight places, and is filled at most twice
     with test.context.database.reading() as connection:
         clusters = [test.full(name) for name in test.agents]
         asked_about = select(func.count()).where(bids.c.cluster.in_(clusters))

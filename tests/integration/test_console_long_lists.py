@@ -115,7 +115,11 @@ def test_the_overview_draws_days_that_were_not_counted_apart_from_empty_ones(app
     page = api.get("/console/").text
     uncounted = re.findall(r'class="unknown".*?<title>(\S+): not counted', page)
     first_counted = (clock() - timedelta(days=2)).date().isoformat()
-    assert f"{first_counted}: 1 or more" in page
+    assert f'aria-label="Created, {first_counted}: 1 or more"' in page
+    last = (clock() - timedelta(days=1)).date().isoformat()
+    # Nothing is missing of what was created on it, but what was created earlier may wait too.
+    assert f'aria-label="Created, {last}: 2"' in page
+    assert f"{last}: 3 or more" in page
     assert uncounted
     assert max(uncounted) < first_counted
     assert "days before them are drawn in grey" in page

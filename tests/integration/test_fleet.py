@@ -26,6 +26,7 @@ from tests.support.placing import (
     label,
     nothing_stored,
     ok,
+    pages,
     pool,
     put_attribute,
     put_cluster,
@@ -298,13 +299,7 @@ def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(sh
     assert [cluster["name"] for cluster in get(shared, "clusters?pool=several-2")["clusters"]] == ["s2", "s3"]
     assert [cluster["name"] for cluster in get(shared, "clusters?label=several&pool=several-1")["clusters"]] == ["s1"]
     assert [cluster["name"] for cluster in get(shared, "clusters?label=s2")["clusters"]] == ["s2"]
-    names, token = [], ""
-    while True:
-        page = get(shared, f"clusters?limit=2{token}")
-        names += [cluster["name"] for cluster in page["clusters"]]
-        if "token" not in page:
-            break
-        token = f"&token={page['token']}"
+    names = [cluster["name"] for clusters in pages(shared, "clusters?limit=2", "clusters") for cluster in clusters]
     assert names == sorted(set(names))
     assert names == [cluster["name"] for cluster in get(shared, "clusters?limit=1000")["clusters"]]
 

@@ -63,7 +63,7 @@ def test_the_base_names_every_manifest_and_the_api_server_takes_them(api: Api) -
     api.create("/apis/batch/v1/namespaces/rainbow/jobs?dryRun=All&fieldValidation=Strict", migration)
 
 
-def test_an_upgrade_waits_for_the_admins_to_end_and_may_be_tried_again() -> None:
+def test_the_steps_of_an_upgrade_are_in_order_in_the_manifest_and_the_docs() -> None:
     (admin,) = [document for document in in_base("Deployment") if document["metadata"]["name"] == "rainbow-admin"]
     ((label, value),) = admin["spec"]["template"]["metadata"]["labels"].items()
     steps = [

@@ -75,7 +75,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a size beside the metadata": (
         graph({"a": {**vertex(), "size": 4}}),
         "graph.nodes.a.size",
-        "stands beside the metadata",
+        "is outside the metadata of the vertex",
     ),
     "no nodes": (graph({}), "graph.nodes", "is empty"),
     "no graph": ({}, "graph", "is missing"),

@@ -47,6 +47,17 @@ def get(api: FlaskClient, path: str) -> Any:
     return ok(api.get(f"{API}/{path}"))
 
 
+def pages(api: FlaskClient, path: str, rows: str) -> Iterator[list[Any]]:
+    """The rows of each page of a list, whose path has a query."""
+    token = ""
+    while True:
+        page = get(api, f"{path}{token}")
+        yield page[rows]
+        if "token" not in page:
+            return
+        token = f"&token={page['token']}"
+
+
 def asked(
     name: str | None = None,
     *,

@@ -1,4 +1,4 @@
-"""Leases whose names are nearly the same: they are stricter than those of clusters."""
+"""Names of Lease objects, and clusters whose names give the same one."""
 
 from __future__ import annotations
 

@@ -42,6 +42,8 @@ def test_a_pod_that_has_started_after_all_begins_anew() -> None:
     clock.advance(60)
     assert obstacles.final("rb-1", [pod(running={})]) is None
     assert obstacles.last("rb-1") is None
+    clock.advance(60)
+    assert obstacles.final("rb-1", [waiting("ErrImagePull")]) is None
 
 
 def test_what_cannot_become_better_is_not_waited_for() -> None:

@@ -29,13 +29,12 @@ def test_each_day_has_what_was_created_ended_and_waited() -> None:
     assert [(day.day, day.next) for day in days] == [(F27, F28), (F28, M1), (M1, "2026-03-02")]
     assert [(day.created, day.finished, day.waiting) for day in days] == [(4, 0, 1), (2, 3, 3), (4, 2, 4)]
     assert [day.waited for day in days] == [20, None, None]
-    assert all(day.is_counted and not day.is_partial and not day.is_least for day in days)
+    assert all(day.is_counted and not day.is_partial for day in days)
 
 
 def test_days_before_the_first_that_was_counted_are_not_known() -> None:
     days = days_of({"counts": COUNTS[2:], "token": "more"}, FIRST, TODAY)
     assert [(day.is_counted, day.is_partial) for day in days] == [(False, False), (True, True), (True, False)]
-    assert all(day.is_least for day in days)  # earlier executions may have ended, and waited, on any of them
 
 
 def test_bars_are_as_high_as_their_values_and_small_ones_are_seen() -> None:
