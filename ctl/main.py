@@ -51,7 +51,7 @@ def root() -> Group:
             "history": Entry(summary="Show who changed what, when and why", place="changes.history"),
             "rollback": Entry(summary="Undo a change, or go back to a revision", place="changes.rollback"),
             "explain": Entry(summary="Show what applies, and where it comes from", place="explain"),
-            "describe": Entry(summary="Say what a cluster has, and what differs from before", place="verbs"),
+            "describe": Entry(summary="Show what a cluster has, and what changed in its description", place="verbs"),
             "compare": Entry(summary="Show what differs between two scopes or revisions", place="compare"),
             "where-used": Entry(summary="Show what says a name or value, and what that reaches", place="where_used"),
             "place": Entry(summary="Show where something would run, and why", place="placement.place"),

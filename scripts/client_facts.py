@@ -17,7 +17,16 @@ from admin.core.executions.attempt_records import NOT_BEGUN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
 from admin.core.executions.retries import RETRY
-from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, MOST_FILTER_LENGTH, MOST_TERMS, SORT_FIELDS, WORDS
+from admin.core.executions.selectors import (
+    ALIASES,
+    DAYS,
+    FIELDS,
+    GROUPS,
+    MOST_FILTER_LENGTH,
+    MOST_TERMS,
+    SORT_FIELDS,
+    WORDS,
+)
 from admin.core.executions.spec import REFUSED
 from admin.core.executions.starts import MOST_AHEAD
 from admin.core.fleet.clusters import REPORT
@@ -63,6 +72,7 @@ def facts() -> dict[str, Any]:
         "most_filter_length": MOST_FILTER_LENGTH,
         "sort_fields": list(SORT_FIELDS),
         "groups": list(GROUPS),
+        "days": list(DAYS),
         "not_begun": list(NOT_BEGUN),
         "most_ahead": MOST_AHEAD,
         "timeline_types": list(ENTRY_TYPES),

@@ -67,8 +67,8 @@ def _list(kind: FleetKind, query: Fields, after: str, most: int) -> Sequence[Clu
             **paging,
         )
         return [ClusterAnswer.from_view(view) for view in views]
-    found = groups.list_groups(context(), kind, unused=query["unused"], **paging)
-    return [GroupAnswer.from_view(group) for group in found]
+    group_views = groups.list_groups(context(), kind, unused=query["unused"], **paging)
+    return [GroupAnswer.from_view(view) for view in group_views]
 
 
 def _chosen(query: Fields) -> fleet.ClusterFilter:

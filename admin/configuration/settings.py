@@ -99,6 +99,11 @@ class ResourceManager:
     max_retries: int
     longest_lease_seconds: int  #: for which Redis grants nothing after it has lost its state
 
+    @property
+    def grants_everything(self) -> bool:
+        """Whether token pools bound nothing."""
+        return self.type == "noop"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Agents:

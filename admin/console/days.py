@@ -21,7 +21,6 @@ class Day:
     next: str
     is_counted: bool  #: whether any that were created on it can have been counted
     is_partial: bool  #: whether only some of them were
-    is_least: bool  #: whether more may have ended and waited on it, of executions that were not counted
     created: int
     finished: int
     waiting: int  #: how many waited for the start of their last attempt when it was over, or now
@@ -51,7 +50,6 @@ def days_of(counted: Mapping[str, Any], first: date, today: date) -> list[Day]:
             next=following,
             is_counted=day >= first_counted,
             is_partial=day == first_counted,
-            is_least="token" in counted,
             created=created[day],
             finished=finished[day],
             waiting=sum(

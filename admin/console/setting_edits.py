@@ -39,7 +39,7 @@ _MESSAGE_LENGTH = 1000
 _MOST_NAMED = 20
 #: How many executions one form decides again; what is left has a form of its own.
 _MOST_DECIDED = 1000
-#: Of how many the page tells before what would become of them; to tell it of more takes long.
+#: How many of them the page previews; previewing more is slow.
 _MOST_FORESEEN = 100
 
 

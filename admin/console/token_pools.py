@@ -30,7 +30,7 @@ def list_token_pools() -> str:
         title="Token pools",
         commands=[["get", "token-pool"]],
         listed=ask("list_token_pools", {"limit": _PAGE_SIZE, **query}),
-        grants_everything=_grants_everything(),
+        grants_everything=context().settings.resource_manager.grants_everything,
         query=query,
     )
 
@@ -55,7 +55,7 @@ def show_token_pool(name: str) -> str:
             ["where-used", "token-pool", name],
         ],
         pool=pool,
-        grants_everything=_grants_everything(),
+        grants_everything=context().settings.resource_manager.grants_everything,
         explanation=ask("explain_token_pool", query, path=path),
         quotas=ask_if_allowed("list_quota_usage", query) if "project" in query or "domain" in query else None,
         uses=ask_if_allowed("get_uses", {"token_pool": name, "limit": _PAGE_SIZE}),
@@ -102,8 +102,3 @@ def _holder(name: str, token: str) -> dict[str, Any]:
         if holder.get("token") == token:
             return dict(holder)
     raise TokensNotHeld(f"Nothing of token pool '{name}' is held as '{token}' now: look at its page again.")
-
-
-def _grants_everything() -> bool:
-    """Whether no token pool bounds anything, as is configured."""
-    return context().settings.resource_manager.type == "noop"

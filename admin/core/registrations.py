@@ -12,7 +12,7 @@ from admin.core.executions.spec import AUTH_ROLE, IDENTIFIER, REFUSED, SETTINGS,
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
 from admin.core.fleet.asking import REQUEST_FIELDS
-from admin.core.graph.compatibility import unsaid_problems
+from admin.core.graph.compatibility import empty_problems
 from admin.core.graph.job_requests import request_of
 from admin.core.jobs.inputs import Input, check_values, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
@@ -91,7 +91,7 @@ def read_workflow(spec: Any) -> dict[str, Any]:
     job = read_job(normal["job"], ("spec", "job"))
     declared = read_declarations(normal.get("inputs") or {}, ("spec", "inputs"), problems)
     check_job_templates(job, declared, ("spec", "job"), problems)
-    problems += unsaid_problems(job.get("compatibility"), ("spec", "job", "compatibility"))
+    problems += empty_problems(job.get("compatibility"), ("spec", "job", "compatibility"))
     raise_problems(problems)
     request_of(job, ("spec", "job"))  # which refuses requirements that are not understood
     inputs = {name: input_.payload() for name, input_ in declared.items()}

@@ -92,7 +92,7 @@ def prepare(
 
 def check_tokens(context: Context, view: DecisionView, run_plan: RunPlan, launch: Launch) -> None:
     """Refuse a job that needs tokens of an unknown pool, or more than it can ever get; without a backend nothing."""
-    if context.settings.resource_manager.type == "noop":
+    if context.settings.resource_manager.grants_everything:
         return
     amounts = run_plan.job["token_pools"]
     known = view.token_pools(Claim(token="", amounts=amounts, place=launch.scope, execution=run_plan.workload.key))

@@ -159,7 +159,11 @@ def _token_warnings(
     job = workflow.spec["job"]
     by_type = context.settings.rules.task_tokens.get(task_type(job))
     amounts = needed_amounts(by_type, job.get("token_pools"), of_plan)
-    if not amounts or context.settings.resource_manager.type == "noop" or not context.access.allows("token_pools.read"):
+    if (
+        not amounts
+        or context.settings.resource_manager.grants_everything
+        or not context.access.allows("token_pools.read")
+    ):
         return []
     known = token_pools.known_pools(connection, Claim(token="", amounts=amounts, place=scope, execution=scope.workflow))
     warnings = []

@@ -50,7 +50,7 @@ def find_token_requests(context: Context, connection: Connection, pool: str) -> 
     readable = context.access.scopes("workflows.read")
     registered = token_requests.registered(connection, pool, by_type, readable, _MOST + 1)
     archived = projects.archived_among(connection, {request.id.project for request in registered})
-    is_checked = context.settings.resource_manager.type != "noop"
+    is_checked = not context.settings.resource_manager.grants_everything
 
     def read() -> Iterator[TokenRequest]:
         for request in registered[:_MOST]:

@@ -135,11 +135,11 @@ def ask_kind(kind: Kind, field: str | None, value: str | None, comparison: str =
     name = "" if field is None else field if value is None else f"{field}{_SIGNS[comparison]}{value}"
     sought = Sought(kind=kind, path=path, values=values, comparison=comparison)
     if comparison and not sought.amounts:
-        raise invalid("value", f"'{shorten(value or '')}' is no amount of {field}: {_AMOUNTS}.")
+        raise invalid("value", f"'{shorten(value or '')}' is not an amount of {field}: {_AMOUNTS}.")
     return Question(noun=kind.noun, name=name, sought=(sought,))
 
 
-_AMOUNTS = "what compares is a quantity such as 4Gi, a duration such as 10m, or a number"
+_AMOUNTS = "give a quantity such as 4Gi, a duration such as 10m, or a number"
 
 
 def _sought(kind: Kind, path: Path, *values: str) -> Sought:

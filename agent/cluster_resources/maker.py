@@ -90,7 +90,7 @@ class NamespaceMaker:
         self._kinds = Kinds(api)
         self._applied: dict[Key, Document] = {}  #: what was applied
         #: The resourceVersions of objects when they had been applied, and the digests of what they held.
-        self._left: dict[Key, tuple[str, str]] = {}
+        self._applied_as: dict[Key, tuple[str, str]] = {}
         self._is_surveyed = False  #: whether all kinds of the cluster were looked through
         self._ours: set[tuple[str, str]] = set()  #: groups and kinds of which there are, or were, objects of ours
         self._unanswered = 0  #: calls in a row that the API server did not answer
@@ -241,11 +241,11 @@ class NamespaceMaker:
         self._unanswered = 0
         self._ours.add((kind.group, kind.name))
         if _is_ending(applied):
-            self._left.pop(key, None)
+            self._applied_as.pop(key, None)
             report.add(identity, "failed", "it is being deleted, and is made again when it is gone.")
             return applied
         digest = _content_digest(applied)
-        self._applied[key], self._left[key] = wanted, (_resource_version(applied), digest)
+        self._applied[key], self._applied_as[key] = wanted, (_resource_version(applied), digest)
         if was_applied and item is not None and digest != _content_digest(item):
             report.add(identity, "repaired", f"others had changed it: {_managers(item)}")
         elif was_made and item is None:
@@ -256,9 +256,9 @@ class NamespaceMaker:
 
     def _is_unchanged(self, key: Key, wanted: Document, item: Document) -> bool:
         """Whether nobody has changed an object since it was applied like this."""
-        if self._applied.get(key) != wanted or key not in self._left:
+        if self._applied.get(key) != wanted or key not in self._applied_as:
             return False
-        version, digest = self._left[key]
+        version, digest = self._applied_as[key]
         return _resource_version(item) == version or _content_digest(item) == digest
 
     def _is_there(self, namespace: str) -> bool:
@@ -318,7 +318,7 @@ class NamespaceMaker:
         self._unanswered = 0
         report.add(identity, "pruned", "no template makes it any more.")
         self._applied.pop(key, None)
-        self._left.pop(key, None)
+        self._applied_as.pop(key, None)
 
 
 def _key(kind: Kind, document: Document) -> Key:
@@ -363,9 +363,7 @@ def _labelled(document: Document, kind: Kind, namespace: Namespace, installation
         metadata["namespace"] = namespace.name
     own = {INSTALLATION: installation, PROJECT: namespace.project, DOMAIN: namespace.domain}
     metadata["labels"] = {**(metadata.get("labels") or {}), **own}
-    text = json.dumps(wanted, sort_keys=True).encode()
-    digest = {DIGEST: hashlib.sha256(text).hexdigest()[:32]}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), **digest}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), DIGEST: _digest(wanted)}
     return wanted
 
 
@@ -389,7 +387,11 @@ def _content_digest(item: Document) -> str:
     # Objects in lists do not say their kind.
     kept = {name: value for name, value in item.items() if name not in ("status", "kind", "apiVersion")}
     content = {**kept, "metadata": metadata}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+    return _digest(content)
+
+
+def _digest(document: Document) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _is_ending(item: Document) -> bool:

@@ -36,6 +36,8 @@ MOST_FILTER_LENGTH: int = _FACTS["most_filter_length"]
 SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
 #: What executions can be counted by.
 GROUPS: tuple[str, ...] = tuple(_FACTS["groups"])
+#: Those of them that are days, of which the newest come first.
+DAYS: tuple[str, ...] = tuple(_FACTS["days"])
 #: How leases end that never started.
 NOT_BEGUN: tuple[str, ...] = tuple(_FACTS["not_begun"])
 #: Executions ahead of one in line that the admin counts; one more stands for any number above.

@@ -181,8 +181,8 @@ def allowed_values(schema: Schema) -> str:
         numbers: Mapping[str, int] = schema.get("x-rainbow-enum-numbers", {})
         members = [str(member) for member in schema["enum"] if member is not None]
         return listed((f"{name} ({numbers[name]})" if name in numbers else name for name in members), "or")
-    if shape_of(schema) == "map" and isinstance(schema["additionalProperties"], Mapping):
-        return allowed_values(schema["additionalProperties"])
+    if shape_of(schema) == "map":
+        return allowed_values(_entries(schema))
     if shape_of(schema) not in {"integer", "number"}:
         return ""
     least, most = schema.get("minimum"), schema.get("maximum")
@@ -193,13 +193,14 @@ def allowed_values(schema: Schema) -> str:
     return f"{most} or less" if most is not None else ""
 
 
-#: What the entries of a map are called.
-_ENTRIES = {"integer": "whole numbers", "number": "numbers"}
+#: What the entries of a map are called by their shape.
+_ENTRY_NAMES = {"integer": "whole numbers", "number": "numbers"}
 
 
-def _shape_of_entries(schema: Schema) -> str:
+def _entries(schema: Schema) -> Schema:
+    """The schema of the entries of a map; empty where they may be anything."""
     entries = schema.get("additionalProperties")
-    return shape_of(entries) if isinstance(entries, Mapping) else "text"
+    return entries if isinstance(entries, Mapping) else {}
 
 
 def type_name(field: Field) -> str:
@@ -207,7 +208,7 @@ def type_name(field: Field) -> str:
     names = {
         "list": "list of text",
         "objects": "list of objects",
-        "map": f"map of {_ENTRIES.get(_shape_of_entries(field.schema), 'text')}",
+        "map": f"map of {_ENTRY_NAMES.get(shape_of(_entries(field.schema)), 'text')}",
         "keyed": f"list by {key_property(field.schema)}",
         "object": "object, one leaf",
     }

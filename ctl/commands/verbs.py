@@ -278,7 +278,7 @@ delete = KindGroup(
 
 describe = NounGroup(
     "describe",
-    help="Say what something has.",
+    help="Show the details of a cluster.",
     entries={
         "cluster": Entry(
             summary="What a cluster has, and what differs from its description before",

@@ -222,8 +222,10 @@ def check_sort_field(field: str) -> str:
 def check_groups(text: str) -> tuple[str, ...]:
     """What executions are counted by, of up to three words with commas between; Invalid for anything else."""
     groups = tuple(check_group(word.strip()) for word in text.split(","))
-    if len(groups) > _MOST_GROUPS or len(set(groups)) < len(groups):
-        raise invalid("by", f"names {len(groups)} groups: give one, or up to {_MOST_GROUPS} that differ.")
+    if len(groups) > _MOST_GROUPS:
+        raise invalid("by", f"names {len(groups)} groups: give at most {_MOST_GROUPS}.")
+    if len(set(groups)) < len(groups):
+        raise invalid("by", f"names '{shorten(max(groups, key=groups.count))}' twice: name each group once.")
     return groups
 
 
@@ -362,6 +364,7 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
         raise _invalid(text, "is longer than the calendar") from None
     except ValueError:
         other = f" or '{NO_LIMIT}'" if field == "time_limit" else ""
+        other = " such as 500m or 4Gi" if FIELDS[field] is FieldType.AMOUNT else other
         type_ = FieldType.TIME if FIELDS[field] is FieldType.TIME_AHEAD else FIELDS[field]
         raise _invalid(text, f"is not a {type_.value}{other}, as {field} must be") from None
     if "\0" in text:

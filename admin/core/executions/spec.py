@@ -13,7 +13,7 @@ from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Te
 from admin.core.fleet import asking
 from admin.core.fleet.documents import STRATEGY, strategy_problems
 from admin.core.fleet.fleet import CONSTRAINT
-from admin.core.graph.compatibility import unsaid_problems
+from admin.core.graph.compatibility import empty_problems
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.json_text import json_string
 from admin.core.placement.candidates import RequestedStrategy
@@ -105,8 +105,8 @@ def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
         for name, reason in asking.asking_problems(normal, asking.REQUEST_FIELDS).items()
     ]
     strategic = [*strategy_problems(normal, (*path, "rules")), *asking_problems]
-    unsaid = unsaid_problems((normal.get("job") or {}).get("compatibility"), (*path, "job", "compatibility"))
-    raise_problems([*retry_problems(normal, path), *strategic, *unsaid])
+    empty = empty_problems((normal.get("job") or {}).get("compatibility"), (*path, "job", "compatibility"))
+    raise_problems([*retry_problems(normal, path), *strategic, *empty])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):

@@ -281,8 +281,8 @@ class Circumstances:
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             when = "both it and the quota have room" if self.quota else "it has room"
             when = "that is over" if self.waits_for and not self.quota else when
-            unheard = ", which has never synced," if self.has_never_synced else ""
-            step = f"The agent of {self.cluster}{unheard} takes it when {when}."
+            never_synced = ", which has never synced," if self.has_never_synced else ""
+            step = f"The agent of {self.cluster}{never_synced} takes it when {when}."
         else:  # it may not stay there, and the next round moves it
             step = "It is decided again any moment now."
         if self.queue_deadline is not None:

@@ -36,8 +36,8 @@ def _annotated(annotations: Any, path: Path, problems: list[Problem]) -> Iterato
                 yield {"name": subsystem, "field": field, "match": value}, (*path, name)
 
 
-def unsaid_problems(compatibility: Any, path: Path) -> list[Problem]:
-    """A problem of each part of a new job's compatibility that says nothing; in what is stored they are left out."""
+def empty_problems(compatibility: Any, path: Path) -> list[Problem]:
+    """A problem for each null or empty part of a new job's compatibility; stored ones are left out."""
     if not isinstance(compatibility, Mapping):
         return []
     problems: list[Problem] = []
@@ -46,7 +46,7 @@ def unsaid_problems(compatibility: Any, path: Path) -> list[Problem]:
             add_problem(problems, (*path, shorten(str(name))), "is null: say what is needed, or leave it out.")
         elif needs == {}:
             add_problem(problems, (*path, shorten(str(name))), "asks for nothing: say what is needed, or leave it out.")
-        problems += unsaid_problems(needs, (*path, shorten(str(name))))
+        problems += empty_problems(needs, (*path, shorten(str(name))))
     return problems
 
 

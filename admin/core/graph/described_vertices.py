@@ -129,7 +129,7 @@ class VertexReader:
         if not vertex.keys() <= _OF_VERTEX:
             for name in ("size", "unit"):
                 if name in vertex:
-                    self._problems.add((*where, id_, name), "stands beside the metadata: put it into them.")
+                    self._problems.add((*where, id_, name), "is outside the metadata of the vertex: move it there.")
         metadata: Any = vertex.get("metadata", {})
         if not isinstance(metadata, dict):
             self._problems.add((*where, id_, "metadata"), f"{quoted(metadata)} is not a mapping.")

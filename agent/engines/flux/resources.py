@@ -159,7 +159,7 @@ def required_properties(task: Task, known: Collection[str]) -> list[str]:
     for entry in task.job.get("requires") or ():
         match = entry.get("match")
         # In the graph of its scheduler a property without a value is an empty text.
-        is_of_node = entry.get("name") in _OF_NODES and (match == "" or (match is not None and is_equal(True, match)))
+        is_of_node = entry.get("name") in _OF_NODES and any(is_equal(value, match) for value in ("", True))
         prefix, _, name = str(entry.get("field", "")).partition(".")
         if is_of_node and prefix == "properties" and name in known and name not in names:
             names.append(name)

@@ -42,7 +42,7 @@ class LeaseObject:
         self.name = lease_name(role, cluster)
         self._holder = holder
         self._labels = {names.MANAGED_BY: names.AGENT, names.CLUSTER: names.cluster_label(cluster)}
-        self._is_known = False  #: whether it is there, and this cluster's
+        self._is_checked = False  #: whether it is there, and this cluster's
 
     def read(self) -> dict[str, Any] | None:
         """The Lease; None where there is none."""
@@ -75,10 +75,10 @@ class LeaseObject:
 
     def renew(self, seconds: float) -> None:
         """Let it last for so many seconds from now."""
-        if not self._is_known and (lease := self.read()) is not None and not self._is_ours(lease):
+        if not self._is_checked and (lease := self.read()) is not None and not self._is_ours(lease):
             raise EngineUnavailable(
-                f"the Lease {self.name} is that of the cluster '{names.label(lease, names.CLUSTER)}', whose name is "
-                "nearly the same: set engineOptions.leaseNamespace of one of them"
+                f"the Lease {self.name} belongs to another cluster ({names.CLUSTER}="
+                f"{names.label(lease, names.CLUSTER)}): set engineOptions.leaseNamespace of one of them"
             )
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": max(1, math.ceil(seconds)), "renewTime": now}
@@ -88,7 +88,7 @@ class LeaseObject:
             if refusal.status != 404:
                 raise EngineUnavailable(f"the Lease {self.name} cannot be renewed: {refusal}") from refusal
             self._create(spec)
-        self._is_known = True
+        self._is_checked = True
 
     def _is_ours(self, lease: Mapping[str, Any]) -> bool:
         """Whether a Lease is this cluster's: names of Leases have no capitals and no '_', which clusters may have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -173,8 +173,8 @@ def _is_of_daemon_set(pod: Object) -> bool:
 def _requested(pod: Object) -> dict[str, Any]:
     """What a pod requests: of all containers together, those that run beside them included, or of the largest first."""
     spec = pod["spec"]
-    sums: Counter[str] = Counter()
-    most: dict[str, Any] = {}
+    sums: defaultdict[str, Fraction] = defaultdict(Fraction)
+    most: defaultdict[str, Fraction] = defaultdict(Fraction)
     for container in spec["containers"]:
         _add(sums, container)
     for container in spec.get("initContainers") or ():
@@ -182,17 +182,17 @@ def _requested(pod: Object) -> dict[str, Any]:
             _add(sums, container)
         else:
             for name, quantity in (container.get("resources", {}).get("requests") or {}).items():
-                most[name] = max(most.get(name, Fraction(0)), parse_quantity(quantity))
-    return {name: _text(max(sums[name], most.get(name, Fraction(0)))) for name in {*sums, *most}}
+                most[name] = max(most[name], parse_quantity(quantity))
+    return {name: _text(max(sums[name], most[name])) for name in {*sums, *most}}
 
 
-def _add(sums: Counter[str], container: Object) -> None:
+def _add(sums: defaultdict[str, Fraction], container: Object) -> None:
     for name, quantity in (container.get("resources", {}).get("requests") or {}).items():
-        sums[name] += parse_quantity(quantity)  # type: ignore[assignment]
+        sums[name] += parse_quantity(quantity)
 
 
-def _text(amount: Any) -> str:
-    return f"{math.ceil(Fraction(amount) * 1000)}m"
+def _text(amount: Fraction) -> str:
+    return f"{math.ceil(amount * 1000)}m"
 
 
 def _times(free: Amounts, needed: Amounts, most: int) -> int:

@@ -91,7 +91,7 @@ class Watch:
         self._problem_at = 0.0  #: since when
         self._is_logged = False
         self._is_needed = is_needed
-        #: How often something has changed here; it is counted after the change, so that who counts anew sees it.
+        #: How often something has changed here; it is counted after the change, so that a reader sees it.
         self.changes = 0
         self._loop = loop
         self._path = path

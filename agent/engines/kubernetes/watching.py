@@ -31,7 +31,7 @@ class Watching:
         )
         self.pods = Watch(self.loop, "/api/v1/pods", keep=_trimmed_pod, deleted=self._keep_deleted_pod)
         self._by_key: Mapping[str, Object] = {}
-        self._sorted_at = -1
+        self._indexed_at = -1
         self.nodes = WatchedNodes(self.loop, self.pods, options.gpu_resource)
         # A Job whose pods a quota or an admission controller refuses says so in its events alone.
         self.events = Watch(
@@ -58,11 +58,11 @@ class Watching:
         return self.jobs_by_key().get(key)
 
     def jobs_by_key(self) -> Mapping[str, Object]:
-        """Every Job, by its key; there may be many thousands that have ended, so that they are sorted once a change."""
+        """Every Job, by its key; indexed once per change, since there may be many thousands that have ended."""
         changes = self.jobs.changes
-        if changes != self._sorted_at:
+        if changes != self._indexed_at:
             self._by_key = {name: job for (_, name), job in list(self.jobs.items.items())}
-            self._sorted_at = changes
+            self._indexed_at = changes
         return self._by_key
 
     def pods_by_job(self) -> dict[tuple[str, str], list[Object]]:

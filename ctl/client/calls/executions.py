@@ -164,6 +164,8 @@ class ExecutionCalls(Calls):
 
         The admin counts a limited number of executions in one answer; this asks until all of them are counted.
         """
+        from ctl.client.facts import DAYS
+
         groups: dict[tuple[str, ...], Document] = {}
         remarks: Document = {}
         for page in self._answers("execution_counts", "counts", {"by": by, **non_empty(query)}):
@@ -171,7 +173,7 @@ class ExecutionCalls(Calls):
             for group in page["counts"]:
                 _add_group(groups, group)
         counts = sorted(groups.values(), key=lambda group: (-group["count"], group_values(group)))
-        if by.startswith("day"):
+        if by.split(",")[0] in DAYS:
             counts.sort(key=lambda group: str(group["value"]), reverse=True)
         return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **remarks}
 

@@ -96,7 +96,9 @@ def get_attribute(kind: Kind) -> Command:
 def _show_usage(session: Session, kind: Kind, flags: Mapping[str, Any]) -> None:
     """Every quota that applies at a scope, and how much of it is used; all of them hold together."""
     if kind.name != _WITH_USAGE:
-        raise InvalidInput("--usage is of execution-quota; of tokens `rainbowctl explain token-pool NAME` tells it.")
+        raise InvalidInput(
+            "--usage is for execution-quota only: `rainbowctl explain token-pool NAME` shows the use of tokens."
+        )
     given = [f"--{name}" for name in ("exact", "watch") if flags[name]]
     given += ["-A"] if flags["all_scopes"] else []
     given += [f"--{word}" for word, name in (("attrFile", "attr_file"), ("at", "at")) if flags[name] is not None]

@@ -68,12 +68,11 @@ ones are left out unless --state selects them.
 shows everything about one execution: the request, the job, the settings and the events.
 
 --by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}, or by
-up to three of them: project,cluster. Days are those of the creation, the start or the end, in UTC. NEXT ATTEMPT is when
-the first of those in back-off may start again, or of those about which clusters are asked is decided or asked about
-again; CPU, MEMORY and GPU
-are what they request together. WAITING are those that wait for their start, and how long the first and the median of
-them have: --phase QUEUED --by pool,user tells who waits longest. -o wide adds how many have started, and how long those
-had waited.
+up to three of them: project,cluster. Days are those of the creation, the start or the end, in UTC. NEXT ATTEMPT is
+when the first of those in back-off may start again, or of those about which clusters are asked is decided or asked
+about again; CPU, MEMORY and GPU are what they request together. WAITING are those that wait for their start, and how
+long the first and the median of them have: --phase QUEUED --by pool,user tells who waits longest. -o wide adds how
+many have started, and how long those had waited.
 
 What still runs counts in duration>1h and the like, and when sorted by duration, with the time until now. Times are
 shown as how long ago; -o wide shows them in UTC.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose_rows, typed_choice
-from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option, option
+from ctl.cli.options import MESSAGE, Argument, Option, WholeNumber, definition_completer, dry_run_option, option
 from ctl.cli.output import Sentence, Time
 from ctl.cli.provenance import show_author
 from ctl.cli.session import Session, reasons
@@ -39,7 +39,12 @@ VIEWS = [
         is_flag=True,
         help="Print the description of one cluster as it was sent, in JSON.",
     ),
-    Option(["--revision"], type=int, metavar="NUMBER", help="With these two: an earlier revision of the description."),
+    Option(
+        ["--revision"],
+        type=WholeNumber(min=1),
+        metavar="NUMBER",
+        help="With these two: an earlier revision of the description.",
+    ),
 ]
 
 
@@ -74,17 +79,22 @@ def _draw(session: Session, name: str, revision: int | None) -> None:
             printer.line(line)
 
 
-_DESCRIBE_HELP = """Say what a cluster has by its description, and in what that differs from the one before.
+_DESCRIBE_HELP = """Show what a cluster has by its description, and what differs from the description before.
 
 The line has who set the description, when and why, and counts its vertices by type. `rainbowctl get cluster NAME` shows
-how the cluster fares, with --graph its description as a tree, and `rainbowctl get cluster-description NAME` all
+the state of the cluster, with --graph its description as a tree, and `rainbowctl get cluster-description NAME` all
 revisions of it.
 """
 
 
 @command(
     help=_DESCRIBE_HELP,
-    params=[_NAME, Option(["--revision"], type=int, metavar="NUMBER", help="An earlier revision of the description.")],
+    params=[
+        _NAME,
+        Option(
+            ["--revision"], type=WholeNumber(min=1), metavar="NUMBER", help="An earlier revision of the description."
+        ),
+    ],
     examples=["rainbowctl describe cluster a", "rainbowctl describe cluster a --revision 3 -o json"],
 )
 def describe_cluster(session: Session, name: str, revision: int | None) -> None:
