@@ -78,7 +78,7 @@ def test_the_terms_of_each_run_are_shown_and_selected_by(shell: Shell, here: str
     for selector in ("on_lost=RETRY", "time_limit>1h", "time_limit!=none"):
         assert named(shell, f"{here} --selector '{selector}'") == ["short"]
     assert named(shell, f"{here} --selector 'time_limit=none,gpu=0'") == ["plain"]
-    assert "is not a quantity, as memory must be" in shell.refused(
+    assert "'big' is not a quantity such as 500m or 4Gi, as memory must be" in shell.refused(
         2, f"rainbowctl get execution {here} --selector 'memory>big'"
     )
     assert "is no whole number" in shell.refused(2, f"rainbowctl get execution {here} --selector 'gpu>some'")

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ _SECONDS = 60
 
 _is_warm = False
 _fork_server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+_starting = threading.Lock()  #: so that threads that start the first programs share one fork server
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -156,8 +158,9 @@ def _in_memory(content: bytes = b"") -> IO[bytes]:
 
 def _forked(request: Mapping[str, Any], streams: Sequence[int | IO[Any]]) -> WarmProcess:
     global _fork_server
-    if _fork_server is None:
-        _fork_server = _start_fork_server()
+    with _starting:
+        if _fork_server is None:
+            _fork_server = _start_fork_server()
     data = json.dumps(request).encode()
     assert len(data) <= REQUEST_BYTES
     read_end, write_end = os.pipe()
