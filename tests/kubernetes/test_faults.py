@@ -14,7 +14,8 @@ import pytest
 from agent.clocks import SYSTEM_CLOCK
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, Task
 from agent.engines.kubernetes import KubernetesEngine, names, watches
-from agent.engines.kubernetes.api import Api, Refusal
+from agent.engines.kubernetes import engine as kubernetes_engine
+from agent.engines.kubernetes.api import Api, Forbidden, Refusal
 from agent.engines.kubernetes.engine import SUBMITTED
 from agent.engines.kubernetes.janitor import Janitor
 from agent.files import read_json, write_json
@@ -135,6 +136,50 @@ def test_a_view_that_is_not_watched_is_not_taken_for_what_there_is(
     rules = [{**LISTING[0], "verbs": ["list", "watch"]}]
     api.patch(f"{RBAC}/clusterroles/{namespace}", {"rules": rules})
     wait_until(lambda: problem() == "", 30, explain=problem)
+
+
+def test_rights_that_are_missed_when_a_job_has_ended_or_is_to_be_withdrawn_are_named(
+    cluster: KubernetesCluster,
+    api: Api,
+    namespace: str,
+    make_engine: MakeEngine,
+    listener: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kubernetes_engine, "_LOG_SECONDS", 2.0)
+    everything_else = [
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["pods", "nodes", "events"], "verbs": ["list", "watch"]},
+    ]
+    api.patch(f"{RBAC}/clusterroles/{namespace}", {"rules": everything_else})
+    engine = make_engine(kubeconfig=str(listener))
+
+    def may_read() -> bool:
+        try:
+            engine.api.get(names.jobs_path(namespace, "none"))
+        except Forbidden:
+            return False
+        except Refusal:
+            return True
+        return False
+
+    wait_until(may_read, 30)
+    large = {"command": ["true"], "resources": {"requests": {"cpu": "1000"}}}
+    waiting = engine.submit(Task(key="rb-1-large-1", job=large, directory=engine.directory / "rb-1-large-1"))
+    handle = engine.submit(task_of(engine, "echo hello; exit 3"))
+
+    def state(handle: Handle) -> NativeState:
+        return engine.states([handle]).get(handle.key, NativeState(NativePhase.QUEUED))
+
+    wait_until(lambda: state(handle).phase.finished, explain=lambda: str(state(handle)))
+    assert (state(handle).phase, state(handle).exit_code) == (NativePhase.FAILED, 3)
+    assert "Its log could not be read: " in state(handle).message
+    assert 'cannot get resource "pods/log"' in state(handle).message
+    wait_until(lambda: "Insufficient cpu" in state(waiting).message, explain=lambda: str(state(waiting)))
+    with pytest.raises(EngineUnavailable, match='cannot delete resource "pods"'):
+        engine.withdraw(waiting)
+    assert state(waiting).phase is NativePhase.QUEUED
+    engine.cancel(waiting)
 
 
 def test_a_watch_whose_version_is_too_old_lists_everything_anew(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -246,8 +247,12 @@ class KubernetesEngine(CommandEngine):
         is_lagging = any(not is_ended(pod) for pod in pods) or (not pods and state.phase is NativePhase.SUCCEEDED)
         if is_lagging and waited < _LAG_SECONDS:
             return None
-        unread = [pod for pod in pods if has_begun(pod) and not logs.is_complete(key, pod["metadata"]["name"])]
-        return None if unread and waited < _LOG_SECONDS else state
+        if all(logs.is_complete(key, pod["metadata"]["name"]) for pod in pods if has_begun(pod)):
+            return state
+        if waited < _LOG_SECONDS:
+            return None
+        problem = logs.problem(key) or "the kubelet has not sent its end in time"
+        return replace(state, message=f"{state.message} Its log could not be read: {problem}".lstrip())
 
     def _outputs(self, key: str, job: Object) -> list[str]:
         record = read_json(self.directory / key / SUBMITTED)
@@ -288,8 +293,10 @@ class KubernetesEngine(CommandEngine):
         unchanged = {name: waiting["metadata"][name] for name in ("uid", "resourceVersion")}
         try:
             self.api.delete(path, propagationPolicy="Background", preconditions=unchanged)
-        except (Refusal, Forbidden):
+        except (Refusal, Forbidden) as error:
             self._suspensions.note_kept(handle.key)
+            if isinstance(error, Forbidden):
+                raise  # so that the agent says which right is missing
             return False
         if not is_suspended:
             self._end(job, names.CANCELLED)

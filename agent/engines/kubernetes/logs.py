@@ -15,7 +15,7 @@ from typing import Any
 import httpx2 as httpx
 
 from agent.engines.kept_streams import KeptStream
-from agent.engines.kubernetes.api import raise_for
+from agent.engines.kubernetes.api import describe, raise_for
 from agent.engines.kubernetes.manifests import MAIN, OUTPUTS
 from agent.engines.kubernetes.outputs import MOST_PRINTED_BYTES, read_outputs
 from agent.engines.kubernetes.states import container, is_ended
@@ -44,6 +44,8 @@ class JobLog:
     followed: set[str] = field(default_factory=set)
     complete: set[str] = field(default_factory=set)
     times: dict[str, str] = field(default_factory=dict)
+    #: Why it could not be read when that was last tried; empty if it could.
+    problem: str = ""
     #: What follows it, and whether nothing more is to be kept.
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     is_closed: bool = False
@@ -119,6 +121,10 @@ class Logs:
         """Whether everything is kept that a pod has printed."""
         return pod in self._log(key).complete
 
+    def problem(self, key: str) -> str:
+        """Why what a Job prints could not be read when that was last tried; empty if it could."""
+        return self._log(key).problem
+
     def forget(self, key: str) -> None:
         """Keep nothing more of what a Job prints, and close its files."""
         if (log := self._logs.pop(key, None)) is not None:
@@ -144,11 +150,11 @@ class Logs:
                     if outputs:
                         await self._read_outputs(log, path, outputs)
                     break
-                failures = 0
+                failures, log.problem = 0, ""
             except Exception as error:  # of the connection, of the API server, or of the disk: tried again
                 if getattr(error, "status", 0) in (400, 404) and self._has_ended(namespace, pod):
                     break
-                failures += 1
+                failures, log.problem = failures + 1, describe(error)
             await asyncio.sleep(_PAUSE_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS))
         log.finish(pod)
 
