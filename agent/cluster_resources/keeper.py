@@ -10,7 +10,9 @@ from typing import Any
 
 from agent.calls import Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
-from agent.cluster_resources.maker import Namespace, NamespaceMaker, Orders, Report
+from agent.cluster_resources.maker import NamespaceMaker
+from agent.cluster_resources.orders import Namespace, Orders
+from agent.cluster_resources.reports import Report
 from agent.engines.resource_api import ApiUnavailable, KubernetesApi
 from agent.transport import AdminClient, cluster_path, describe, is_older
 from ctl.client.errors import ClientError

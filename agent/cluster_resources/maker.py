@@ -6,9 +6,10 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from agent.cluster_resources.kinds import Kind, Kinds
+from agent.cluster_resources.orders import Namespace, Orders
+from agent.cluster_resources.reports import Report
 from agent.engines.resource_api import ApiRefusal, ApiUnavailable, Document, KubernetesApi
 
 #: Labels of every object that is made: whose it is, and of which project and domain.
@@ -23,58 +24,6 @@ _MOST_UNANSWERED = 3
 _KEPT_BY_SERVER = frozenset({"managedFields", "resourceVersion", "generation"})
 #: Kinds that are never looked through: there are many of them, and templates make none.
 _NOT_LISTED = frozenset({"Pod", "Event", "Endpoints", "Node", "PodTemplate", "ReplicationController"})
-#: How long a message may be, and about how long all of one namespace.
-_MESSAGE, _MESSAGES = 4000, 256 * 1024
-
-
-@dataclass(frozen=True, kw_only=True)
-class Namespace:
-    """What is to be made of one namespace."""
-
-    name: str
-    project: str
-    domain: str
-    digest: str
-    objects: tuple[Document, ...]
-    #: The kinds and names of objects that were there when the admin was last told, maybe by an earlier agent.
-    made: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Orders:
-    """What the admin says of a whole cluster."""
-
-    installation: str
-    namespaces: Mapping[str, Namespace]
-    kept: frozenset[str] = frozenset()  #: that cannot be rendered now
-    may_prune: bool = False
-    prunes_namespaces: bool = False
-
-
-@dataclass(kw_only=True)
-class Report:
-    """What became of a namespace."""
-
-    namespace: str
-    project: str
-    domain: str
-    digest: str = ""
-    exists: bool = False
-    objects: list[dict[str, str]] = field(default_factory=list)
-
-    def add(self, identity: str, state: str, message: str = "") -> None:
-        self.objects.append({"object": identity[:600], "state": state, "message": message})
-
-    @property
-    def has_failed(self) -> bool:
-        return any(entry["state"] in ("failed", "drifted") for entry in self.objects)
-
-    def document(self) -> Document:
-        """The report as it is sent: what the API server says of many objects is cut, so that one request has room."""
-        most = min(_MESSAGE, _MESSAGES // max(1, len(self.objects)))
-        objects = [{**entry, "message": entry["message"][:most]} for entry in self.objects]
-        return {**vars(self), "objects": objects}
-
 
 #: An object of ours on the cluster, by its group, kind, namespace and name.
 Key = tuple[str, str, str, str]
@@ -212,6 +161,9 @@ class NamespaceMaker:
             wanted = _labelled(document, kind, namespace, orders.installation)
             key, path = _key(kind, wanted), kind.path(namespace.name, name)
             listed_by, item = live.pop(key, (kind, None))
+            if not kind.is_namespaced and namespace.name not in name:
+                # Of two namespaces with the same object each would take it from the other, again and again.
+                raise ApiRefusal(400, f"a {kind.name} is in no namespace: write {{{{ namespace }}}} in its name.")
             was_made = key in self._applied or identity in namespace.made
             if item is not None and listed_by != kind and not self._is_unchanged(key, wanted, item):
                 item = self._read(path)  # what another version of the kind has of it cannot be compared

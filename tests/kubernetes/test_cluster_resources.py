@@ -14,7 +14,9 @@ from admin.configuration.template_files import TemplateFiles
 from admin.core.cluster_resources.rendering import render
 from admin.core.cluster_resources.values import Value
 from admin.core.settings.scopes import Scope
-from agent.cluster_resources.maker import INSTALLATION, Namespace, NamespaceMaker, Orders, Report
+from agent.cluster_resources.maker import INSTALLATION, NamespaceMaker
+from agent.cluster_resources.orders import Namespace, Orders
+from agent.cluster_resources.reports import Report
 from agent.engines.resource_api import ApiRefusal, ApiUnavailable
 from tests.support.kubernetes import KubernetesCluster
 from tests.support.waiting import wait_until

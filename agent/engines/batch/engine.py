@@ -8,7 +8,9 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import EngineUnavailable, Handle
 from agent.engines.batch.job_files import CANCELLED, ENDED, LEASE, marked_id, read_ending
 from agent.engines.command_engine import CommandEngine, is_locked
@@ -19,8 +21,15 @@ class BatchEngine(CommandEngine):
     """Jobs whose script runs the command once, guards its lease on its node and records its end."""
 
     guards_leases = True
-    #: Until when guarded jobs whose script has not begun yet may go on, by key.
-    _leases: dict[str, float]
+    #: Jobs belong to the back end, not to the agent's machine.
+    is_shared = True
+
+    def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__(options, directory, clock=clock)
+        #: Until when guarded jobs whose script has not begun yet may go on, by key.
+        self._leases: dict[str, float] = {}
+        #: When the back end was first found not to know a job, by key.
+        self._missing_since: dict[str, float] = {}
 
     def _await_submission(self, lock: Path, name: str, seconds: float) -> None:
         """Wait for a submission that goes on although the agent that began it has ended."""

@@ -76,8 +76,6 @@ class FluxEngine(BatchEngine):
     }
     #: Flux tells what happens; asking the engine costs it nothing.
     poll_seconds = 0.2
-    #: Jobs belong to the instance, not to the agent's machine.
-    is_shared = True
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(options, directory, clock=clock)
@@ -101,9 +99,6 @@ class FluxEngine(BatchEngine):
         #: What was heard of each job that is followed, by native id.
         self._jobs: dict[str, FluxJob] = {}
         self._generation = 0
-        self._leases = {}
-        #: When Flux was first found not to know a job, by key.
-        self._missing_since: dict[str, float] = {}
         #: What there was when it was last asked for, and the jobs that had begun then.
         self._resources: Resources | None = None
         self._counted: set[str] = set()

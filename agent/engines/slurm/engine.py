@@ -72,8 +72,6 @@ class SlurmEngine(BatchEngine):
     }
     #: Longer than the default, because all users share the controller.
     poll_seconds = 2.0
-    #: Jobs belong to the cluster, not to the agent's machine.
-    is_shared = True
 
     def __init__(self, options: Mapping[str, Any], directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(options, directory, clock=clock)
@@ -89,9 +87,6 @@ class SlurmEngine(BatchEngine):
         self._room = Room()
         #: The nodes as they were last shown.
         self._nodes: list[dict[str, str]] = []
-        self._leases = {}
-        #: When Slurm was first found not to know a job, by key.
-        self._missing_since: dict[str, float] = {}
 
     def version(self) -> str:
         """Slurm's version."""

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent.cluster_resources.maker import Namespace, NamespaceMaker, Orders, Report
+from agent.cluster_resources.maker import NamespaceMaker
+from agent.cluster_resources.orders import Namespace, Orders
+from agent.cluster_resources.reports import Report
 from agent.engines.resource_api import ApiRefusal, Document
 
 _CORE = {"Namespace": ("namespaces", False), "ResourceQuota": ("resourcequotas", True)}
@@ -20,6 +22,7 @@ class ServerInMemory:
     """Keeps objects by their paths, with a version for each change; what it deletes it holds until it is let go."""
 
     def __init__(self) -> None:
+        self.kinds = _CORE  #: the plural of each, and whether it is in a namespace
         self.objects: dict[str, Document] = {}
         self.applied: list[str] = []
         self._version = 0
@@ -29,7 +32,7 @@ class ServerInMemory:
             return {"groups": []}
         if path == "/api/v1":
             verbs = ["list", "patch", "delete"]
-            kinds = [(kind, *rest) for kind, rest in _CORE.items()]
+            kinds = [(kind, *rest) for kind, rest in self.kinds.items()]
             return {
                 "resources": [
                     {"name": plural, "kind": kind, "namespaced": namespaced, "verbs": verbs}
@@ -39,7 +42,7 @@ class ServerInMemory:
         if path in self.objects:
             return copy.deepcopy(self.objects[path])
         plural = path.rpartition("/")[2]
-        if plural not in [plural for plural, _ in _CORE.values()]:
+        if plural not in [plural for plural, _ in self.kinds.values()]:
             raise ApiRefusal(404, f"{path} not found")
         label, _, wanted = (query or {})["labelSelector"].partition("=")
         found = [
@@ -144,6 +147,20 @@ def test_a_namespace_that_goes_is_waited_for_and_made_again() -> None:
     (report,) = maker.make(orders())
     assert set(states(report).values()) == {"repaired"}
     assert report.exists
+
+
+def test_an_object_in_no_namespace_is_of_the_one_that_is_in_its_name() -> None:
+    server = ServerInMemory()
+    server.kinds = {**_CORE, "Issuer": ("issuers", False)}
+    made = orders().namespaces["team-dev"]
+    issuers = tuple(
+        {"apiVersion": "v1", "kind": "Issuer", "metadata": {"name": name}} for name in ("all", "of-team-dev")
+    )
+    both = {"team-dev": replace(made, objects=(*made.objects, *issuers))}
+    (report,) = NamespaceMaker(server).make(replace(orders(), namespaces=both))
+    assert states(report) == {**APPLIED, "Issuer/all": "failed", "Issuer/of-team-dev": "applied"}
+    assert "write {{ namespace }} in its name" in str(report.objects)
+    assert "/api/v1/issuers/all" not in server.objects
 
 
 def test_there_is_no_namespace_that_is_deleted_between_its_listing_and_its_making() -> None:

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from agent.cluster_resources.keeper import first_reports, other_namespace
-from agent.cluster_resources.maker import Namespace, Report
+from agent.cluster_resources.orders import Namespace
+from agent.cluster_resources.reports import Report
 from agent.engines.kubernetes.names import namespace_of
 
 MOST_BYTES = 1024 * 1024  #: server.maxBodyBytes by default
