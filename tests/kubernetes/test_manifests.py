@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from admin.configuration import load_settings
 from agent.cluster_resources.maker import NamespaceMaker
+from agent.config import load_config
 from agent.engines.base import EngineUnavailable, Task
 from agent.engines.kubernetes.api import Api, Refusal
 from agent.engines.kubernetes.janitor import Janitor
@@ -106,6 +108,14 @@ def test_whatever_the_base_names_is_in_it_or_is_made_as_it_says() -> None:
         role = document["roleRef"]
         assert (role["kind"], role["name"]) in made
         assert {(subject["kind"], subject["name"]) for subject in document["subjects"]} <= made
+
+
+def test_the_programs_take_the_configurations_in_the_base(tmp_path: Path) -> None:
+    files = {name: text for document in in_base("ConfigMap") for name, text in document["data"].items()}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert load_settings(str(tmp_path / "rainbow.yaml"), {}, {}).cluster_resources.template_path is None
+    assert load_config(tmp_path / "agent.yaml", {}).engine == "kubernetes"
 
 
 def test_the_image_has_what_the_manifests_run() -> None:
