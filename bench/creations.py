@@ -29,7 +29,9 @@ NAME = "creations"
 BATCH = 100
 JOB, PLAN = "a job, one by one", "a launch plan, one by one"
 JOB_BATCH, PLAN_BATCH = "a job, in batches of 100", "a launch plan, in batches of 100"
+LOADED, LOADED_BATCH = "a job by load, one by one", "a job by load, in batches of 100"
 SERVICE = "a job, no HTTP"
+_LOADED = "loaded"
 
 _CEILINGS = {
     INSERT: DIRECT,
@@ -38,6 +40,8 @@ _CEILINGS = {
     PLAN: INSERT,
     JOB_BATCH: DIRECT_MANY,
     PLAN_BATCH: DIRECT_MANY,
+    LOADED: INSERT,
+    LOADED_BATCH: DIRECT_MANY,
 }
 
 
@@ -53,6 +57,7 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
         _service(database) as create,
     ):
         _register(admin.url)
+        _define_loaded(admin.url)
         port = port_of(admin)
         rates = measure_in_turns(
             {
@@ -64,6 +69,8 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
                 PLAN: create_call(port, stock.plan_body()).measure,
                 JOB_BATCH: create_call(port, stock.job_body(), BATCH).measure,
                 PLAN_BATCH: create_call(port, stock.plan_body(), BATCH).measure,
+                LOADED: create_call(port, _loaded_body()).measure,
+                LOADED_BATCH: create_call(port, _loaded_body(), BATCH).measure,
             },
             pace,
         )
@@ -103,6 +110,23 @@ def create_call(port: int, body: dict[str, Any], times: int = 1) -> Call:
         times=times,
         ends=('{"executions": [', "]}") if times > 1 else ("", ""),
     )
+
+
+def _loaded_body() -> dict[str, Any]:
+    """A creation in the pool whose strategy looks at load, so that each counts on what those before it take."""
+    body = stock.job_body()
+    return {**body, "spec": {**body["spec"], "cluster_assignment": {"cluster_pool_name": _LOADED}}}
+
+
+def _define_loaded(url: str) -> None:
+    """A pool of 20 clusters of its own that takes the one which is least in use."""
+    with requests.Session() as session:
+        members = [f"{_LOADED}-{number}" for number in range(stock.CLUSTERS)]
+        for name in members:
+            cluster = {"cluster": {"capacity": {"cpu": "1000000", "memory": "1000Ti"}}}
+            session.put(f"{url}{API}/clusters/{name}", json=cluster, timeout=10).raise_for_status()
+        pool = {"pool": {"strategy": "least-loaded", "members": [{"cluster": name, "weight": 1} for name in members]}}
+        session.put(f"{url}{API}/pools/{_LOADED}", json=pool, timeout=10).raise_for_status()
 
 
 def _register(url: str) -> None:

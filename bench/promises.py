@@ -103,6 +103,8 @@ def _creations(figures: Figures, database: str) -> Iterator[Promise]:
     yield _at_most(50, max(late, default=None), "ms", f"{where}, p99 with 16 clients")
     of_single = _least(_quotient(value(batch), value(single)) for single, batch in _CREATIONS)
     yield _at_least(8, of_single, "×", f"{where}, in batches of 100 ÷ one by one")
+    of_loaded = _quotient(value(creations.LOADED_BATCH), value(creations.LOADED))
+    yield _at_least(2, of_loaded, "×", f"{where}, by load, in batches of 100 ÷ one by one")
 
 
 def _users(figures: Figures, database: str) -> Iterator[Promise]:

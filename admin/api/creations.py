@@ -16,7 +16,7 @@ from admin.messages.creations import CreatedAnswer, CreationBody, ManyCreatedAns
 from admin.messages.reading import or_none
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import audit, creations, executions
-from admin.services.creations import Refusal
+from admin.services.creation_results import Refusal
 from admin.services.run_requests import CreationRequest
 
 operations = Operations("executions")

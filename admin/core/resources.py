@@ -135,11 +135,25 @@ def utilization(capacity: Amounts, free: Amounts) -> float:
 
     Nodes do not count: one on which something runs may have room for more.
     """
-    scarcest = 1.0
+    return round(1 - _scarcest(capacity, free)[1], 9)
+
+
+def describe_utilization(capacity: Amounts, free: Amounts) -> str:
+    """What is in use of a cluster's scarcest resource: `8 of 10 cpu`, or `nothing`."""
+    resource, share = _scarcest(capacity, free)
+    if share == 1:
+        return "nothing"
+    total = capacity[resource]
+    return f"{format_amount(resource, total - free[resource])} of {format_amount(resource, total)} {resource}"
+
+
+def _scarcest(capacity: Amounts, free: Amounts) -> tuple[str, float]:
+    """The resource of which the smallest share is free, and that share; 1 where nothing is in use."""
+    scarcest, least = "", 1.0
     for resource, total in capacity.items():
         left = free.get(resource, total)
         if left < total and resource != "nodes":
             share = left / total
-            if share < scarcest:
-                scarcest = share
-    return round(1 - scarcest, 9)
+            if share < least:
+                scarcest, least = resource, share
+    return scarcest, least

@@ -28,7 +28,7 @@ from admin.messages.reading import (
     read,
 )
 from admin.messages.shared import Answer, Json, NoticeAnswer, described_as
-from admin.services.creations import Created, Refusal
+from admin.services.creation_results import Created, Refusal
 from admin.services.run_requests import CreationRequest, read_request
 from admin.store.executions import ExecutionId
 

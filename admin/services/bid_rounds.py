@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.fleet.fleet import Fleet
 from admin.core.placement.bids import BidAnswer
 from admin.core.placement.candidates import RequestedStrategy, group_of
 from admin.core.placement.decisions import Evaluation
@@ -41,13 +42,14 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     older = [inquiry.execution_id for inquiry in inquiries if not inquiry.is_new]
     if older:
         bids.silence(connection, bid_rounds.withdraw(connection, older, now), now)
+    fleet_now = current_fleet(context, connection)
     rounds = bid_rounds.open_rounds(
         connection,
         [
             {
                 "execution_id": inquiry.execution_id,
                 "asked_at": now,
-                "deadline": now + timedelta(seconds=_deadline_seconds(context, connection, inquiry)),
+                "deadline": now + timedelta(seconds=_deadline_seconds(context, fleet_now, inquiry)),
                 "present": inquiry.present,
             }
             for inquiry in inquiries
@@ -55,7 +57,7 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
     )
     names = {cluster for inquiry in inquiries for cluster in _asked(inquiry)}
     can_bid = {name for name, state in fleet.states(connection, names).items() if state.can_bid}
-    refusals = _lasting_refusals(context, connection, older) if older else {}
+    refusals = _lasting_refusals(connection, fleet_now, older) if older else {}
     rows = []
     for inquiry in inquiries:
         refused = {} if inquiry.asks_all else refusals.get(inquiry.execution_id, {})
@@ -75,12 +77,12 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
 
 
 def _lasting_refusals(
-    context: Context, connection: Connection, execution_ids: Sequence[int]
+    connection: Connection, fleet_now: Fleet, execution_ids: Sequence[int]
 ) -> dict[int, dict[str, str]]:
     """Why clusters will never run executions, without those that say or are said to have something else since."""
     refusals = bids.refusals(connection, execution_ids)
     clusters = {cluster for refused in refusals.values() for cluster in refused}
-    changed_at = {cluster: _changed_at(context, connection, cluster) for cluster in clusters}
+    changed_at = {cluster: _changed_at(connection, fleet_now, cluster) for cluster in clusters}
     return {
         execution_id: {
             cluster: refusal.reason
@@ -91,9 +93,9 @@ def _lasting_refusals(
     }
 
 
-def _changed_at(context: Context, connection: Connection, name: str) -> list[datetime]:
+def _changed_at(connection: Connection, fleet_now: Fleet, name: str) -> list[datetime]:
     """When what a cluster has last changed, by its description, its agent's report and its definition."""
-    cluster = current_fleet(context, connection).clusters.get(name)
+    cluster = fleet_now.clusters.get(name)
     defined = None if cluster is None else cluster.definition.last_change
     times = (cluster_events.changed_at(connection, name), None if defined is None else defined.updated_at)
     return [at for at in times if at is not None]
@@ -104,8 +106,8 @@ def _asked(inquiry: Inquiry) -> list[str]:
     return [evaluation.candidates[position].cluster.name for position in evaluation.able]
 
 
-def _deadline_seconds(context: Context, connection: Connection, inquiry: Inquiry) -> float:
+def _deadline_seconds(context: Context, fleet_now: Fleet, inquiry: Inquiry) -> float:
     """How long clusters have for a bid: as the request says, else as the pool says, else as configured."""
-    group = group_of(inquiry.route, current_fleet(context, connection))
+    group = group_of(inquiry.route, fleet_now)
     seconds = None if group is None else asking_of(group, inquiry.requested).deadline_seconds
     return context.settings.ask_deadline_seconds if seconds is None else seconds

@@ -1,7 +1,8 @@
 """Creations: from requests to stored executions, decided from memory and written once, many at a time.
 
 Memory may be outdated by a moment. The write checks the decision basis, and where that has changed, the creation is
-decided again in a transaction, where nothing can change; so are those whose strategy looks at load.
+decided again in a transaction, where nothing can change (`locked_creations`); so are those whose strategy looks at
+load.
 """
 
 from __future__ import annotations
@@ -10,65 +11,32 @@ import hashlib
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import count
-from typing import NamedTuple
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.creators import Creator
 from admin.core.executions.quotas import FullQuota
 from admin.core.identities import Identity
-from admin.core.placement.decisions import ASKING
 from admin.core.problems import Invalid
 from admin.core.provenance import ANYBODY, Actor
-from admin.core.times import show_time
-from admin.errors import ExecutionExists, RainbowError
+from admin.errors import RainbowError
 from admin.metrics import count_created
-from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
-from admin.services.creator_rights import asks_for_rights, current_rights, note_proven_groups, rights_at_creation
-from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
+from admin.services.creation_results import Created, Draft, Refusal, Result, repeated
+from admin.services.creator_rights import note_proven_groups
+from admin.services.decision_views import CachedView, NeedsTransaction, refresh
 from admin.services.execution_quotas import refusals_of
-from admin.services.preparations import Preparation
+from admin.services.locked_creations import create_locked
+from admin.services.preparations import PlannedRun
 from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
 from admin.services.visibility import check_launch
-from admin.store import creations, execution_quotas, executions
-from admin.store.creations import Creation, Outcome
-from admin.store.executions import Execution
+from admin.store import execution_quotas, executions
+from admin.store.creations import Outcome
 
 #: Letters that form no words and are not mistaken for each other.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
-Refusal = Invalid | RainbowError
-
-
-class Created(NamedTuple):
-    """An execution that was, or in a dry run would be, created; or the one that the same request created before."""
-
-    execution: Execution
-    is_new: bool
-    warnings: list[dict[str, str]]
-
-
-Result = Created | Refusal
-
-
-class _Draft(NamedTuple):
-    """A creation that is not stored yet."""
-
-    request: CreationRequest
-    creation: Creation
-    warnings: list[dict[str, str]]
-
-    def created(self) -> Created:
-        return Created(execution=self.creation.execution, is_new=True, warnings=self.warnings)
-
-    def dry(self) -> Created:
-        """What would be created; its random id would be another one."""
-        return Created(execution=self.creation.execution._replace(uid=""), is_new=True, warnings=self.warnings)
 
 
 def create_execution(
@@ -106,10 +74,9 @@ def create_executions(
         projects = (None if place in denied else request.run.project for place, request in enumerate(named))
         context.rate_limiter.count_creations(creator.proven_user, projects)
         note_proven_groups(context, creator)
-    results = _create_from_memory(context, named, denied, dry_run=dry_run)
-    for position, request in enumerate(named):
-        if position not in results:
-            results[position] = _create_in_transaction(context, request, dry_run=dry_run)
+    results, plans = _create_from_memory(context, named, denied, dry_run=dry_run)
+    left = {position: request for position, request in enumerate(named) if position not in results}
+    results |= create_locked(context, left, plans, dry_run=dry_run)
     if not dry_run:
         new = [result.execution for result in results.values() if isinstance(result, Created) and result.is_new]
         count_created(new, (time.perf_counter() - started) / max(1, len(named)))
@@ -143,16 +110,17 @@ def _denied(context: Context, requests: list[CreationRequest]) -> dict[int, Resu
 
 def _create_from_memory(
     context: Context, requests: list[CreationRequest], denied: dict[int, Result], *, dry_run: bool
-) -> dict[int, Result]:
-    """The results, by position, of the requests that can be decided by what is in memory."""
+) -> tuple[dict[int, Result], dict[int, PlannedRun]]:
+    """The results, by position, of the requests that can be decided by what is in memory; and plans of others."""
     results = dict(denied)
+    plans: dict[int, PlannedRun] = {}
     if dry_run:
         tried = ((position, request) for position, request in enumerate(requests) if position not in denied)
-        repeated = ((position, _find_repeated(context, request)) for position, request in tried)
-        results |= {position: result for position, result in repeated if result is not None}
+        found = ((position, _find_repeated(context, request)) for position, request in tried)
+        results |= {position: result for position, result in found if result is not None}
     for _ in range(2):  # once more after a refresh, before transactions have to lock the fleet
         view = CachedView(context)
-        drafts, refusals = _draft(
+        drafts, refusals, plans = _draft(
             view, {position: request for position, request in enumerate(requests) if position not in results}
         )
         is_current = not refusals or view.is_current()
@@ -168,26 +136,29 @@ def _create_from_memory(
         if is_current:
             break
         refresh(context)
-    return results
+    return results, plans
 
 
-def _draft(view: CachedView, requests: dict[int, CreationRequest]) -> tuple[dict[int, _Draft], dict[int, Refusal]]:
-    """Creations, and refusals that hold if the view is current; neither for what needs a transaction."""
-    drafts: dict[int, _Draft] = {}
+def _draft(
+    view: CachedView, requests: dict[int, CreationRequest]
+) -> tuple[dict[int, Draft], dict[int, Refusal], dict[int, PlannedRun]]:
+    """Creations, refusals that hold if the view is current, and the plans of what needs a transaction."""
+    drafts: dict[int, Draft] = {}
     refusals: dict[int, Refusal] = {}
+    plans: dict[int, PlannedRun] = {}
     for position, request in requests.items():
         try:
             preparation = view.prepare(request)
             creation = preparation.creation(request, view.now)
-            drafts[position] = _Draft(request, creation, preparation.warnings(creation.cluster))
-        except NeedsTransaction:
-            continue
+            drafts[position] = Draft(request, creation, preparation.warnings(creation.cluster))
+        except NeedsTransaction as needs:
+            plans[position] = needs.planned
         except (Invalid, RainbowError) as refusal:
             refusals[position] = refusal
-    return drafts, refusals
+    return drafts, refusals, plans
 
 
-def _dry(context: Context, drafts: list[_Draft]) -> list[Result]:
+def _dry(context: Context, drafts: list[Draft]) -> list[Result]:
     """What creations would come to; those together that a quota would have no room for."""
     limits = [draft.creation.template.quotas for draft in drafts]
     if not any(limits):
@@ -198,7 +169,7 @@ def _dry(context: Context, drafts: list[_Draft]) -> list[Result]:
     return [draft.dry() if quota is None else next(refusals) for draft, quota in zip(drafts, full, strict=True)]
 
 
-def _store(context: Context, drafts: dict[int, _Draft]) -> tuple[dict[int, Result], bool]:
+def _store(context: Context, drafts: dict[int, Draft]) -> tuple[dict[int, Result], bool]:
     """Store creations; returns the results, and whether the basis had changed for some, which have none."""
     outcomes = context.creations.submit([draft.creation for draft in drafts.values()])
     results: dict[int, Result] = {}
@@ -214,45 +185,6 @@ def _store(context: Context, drafts: dict[int, _Draft]) -> tuple[dict[int, Resul
     if full:
         results |= dict(zip(full, refusals_of(context, list(full.values())), strict=True))
     return results, Outcome.STALE in outcomes
-
-
-def _create_in_transaction(context: Context, request: CreationRequest, *, dry_run: bool) -> Result:
-    """A creation decided while the fleet is locked; again if settings have changed meanwhile."""
-    while True:
-        try:
-            with context.database.transaction(dry_run=dry_run) as connection:
-                existing = executions.get(connection, request.id)
-                if existing is not None:
-                    return _repeated(existing, request)
-                known = current_rights(context, connection) if asks_for_rights(context, request.creator) else None
-                rights = partial(rights_at_creation, context, rights=known)
-                view = StoredView(context, connection, hold=not dry_run, rights=rights)
-                preparation = prepare(context, view, request)
-                creation = preparation.creation(request, context.clock())
-                draft = _Draft(request, creation, preparation.warnings(creation.cluster))
-                [full] = execution_quotas.admit_waiting(connection, [creation.template.quotas])
-                admitted = [creation] if full is None else []
-                if dry_run and admitted:
-                    return draft.dry()
-                _, stored = creations.store(connection, admitted, preparation.basis, creation.template.trails)
-                if stored and preparation.evaluation.code == ASKING:
-                    _ask(context, connection, request, preparation)
-            if full is not None:
-                return refusals_of(context, [full])[0]
-            if stored:
-                return draft.created()
-        except (Invalid, RainbowError) as refusal:
-            return refusal
-
-
-def _ask(context: Context, connection: Connection, request: CreationRequest, preparation: Preparation) -> None:
-    """Ask the clusters of an execution that was just stored."""
-    execution = executions.get(connection, request.id)
-    assert execution is not None
-    run_plan = preparation.run_plan
-    requested = run_plan.workload.requested
-    inquiry = Inquiry(execution.id, run_plan.route, preparation.evaluation, requested, is_new=True)
-    open_rounds(context, connection, [inquiry], execution.created_at)
 
 
 def _named(
@@ -284,21 +216,4 @@ def _find_repeated(context: Context, request: CreationRequest) -> Result | None:
     """The result of a request whose name is taken; None where it is not."""
     with context.database.reading() as connection:
         existing = executions.get(connection, request.id)
-    if existing is None:
-        return None
-    try:
-        return _repeated(existing, request)
-    except ExecutionExists as refusal:
-        return refusal
-
-
-def _repeated(existing: Execution, request: CreationRequest) -> Created:
-    """The execution that the same request created before; ExecutionExists if the request was another."""
-    if existing.digest != request.run.digest:
-        since = show_time(existing.created_at)
-        raise ExecutionExists(
-            f"An execution called '{existing.name}' exists in {existing.project}/{existing.domain} since {since}, for "
-            f"another request; it is {existing.phase}. Nothing was started. Choose another name.",
-            details=[{"field": "name", "reason": f"'{existing.name}' is taken."}],
-        )
-    return Created(execution=existing, is_new=False, warnings=[])
+    return None if existing is None else repeated(existing, request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -40,7 +40,7 @@ from admin.services.creator_rights import asks_for_rights, current_rights, right
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.foreseen_loads import ForeseenLoad, move_load
 from admin.services.launches import find_launch
-from admin.services.preparations import Preparation
+from admin.services.preparations import PlannedRun, Preparation
 from admin.services.rule_inputs import NO_INPUT, RuleInput
 from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
 from admin.store import attributes, decision_basis, fleet, registrations, revisions
@@ -52,6 +52,10 @@ from admin.store.token_pools import KnownPools, known_pools
 class NeedsTransaction(Exception):
     """A decision depends on what waits at clusters, which only a transaction can tell."""
 
+    def __init__(self, planned: PlannedRun) -> None:
+        super().__init__()
+        self.planned = planned
+
 
 def prepare(
     context: Context, view: DecisionView, request: CreationRequest, *, must_be_feasible: bool = True
@@ -60,6 +64,11 @@ def prepare(
 
     Unless it must be feasible, also where no cluster of its route could ever run it.
     """
+    return prepare_planned(context, view, plan_run(context, view, request), must_be_feasible=must_be_feasible)
+
+
+def plan_run(context: Context, view: DecisionView, request: CreationRequest) -> PlannedRun:
+    """Resolve a request by what a view says; an error where that refuses it."""
     resolved = find_launch(view.catalog, request.run)
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
@@ -78,16 +87,24 @@ def prepare(
         _check_token(request, usable, run_plan.route, view.fleet)
         workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
         run_plan = replace(run_plan, workload=workload)
+    return PlannedRun(resolved=resolved, run_plan=run_plan, usable=usable, basis=view.basis)
+
+
+def prepare_planned(
+    context: Context, view: DecisionView, planned: PlannedRun, *, must_be_feasible: bool = True
+) -> Preparation:
+    """Evaluate the clusters for a request that is planned; an error where none could ever run it, if one must."""
+    run_plan = planned.run_plan
     evaluation = view.evaluate(run_plan)
     if must_be_feasible:
         check_feasible(
             evaluation,
             run_plan.route,
             context.access.sees_fleet,
-            partial(able_elsewhere, effective, view.fleet, run_plan.workload, usable),
+            partial(able_elsewhere, run_plan.effective, view.fleet, run_plan.workload, planned.usable),
             asks=run_plan.workload.asks,
         )
-    return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
+    return Preparation(resolved=planned.resolved, run_plan=run_plan, evaluation=evaluation, basis=planned.basis)
 
 
 def check_tokens(context: Context, view: DecisionView, run_plan: RunPlan, launch: Launch) -> None:
@@ -152,9 +169,20 @@ class CachedView:
         """The preparation of a request, the same for all equal requests at one basis."""
         run = request.run
         if len(run.text) > MAX_CACHED_BYTES:
-            return prepare(self._context, self, request)
+            return self._prepare(plan_run(self._context, self, request))
         key = (run.project, run.domain, run.text, self.rights(request))
-        return self._cache.preparations.find(key, lambda: prepare(self._context, self, request), self.basis)
+
+        def prepare_new() -> Preparation:
+            planned = self._cache.plans.find(key, lambda: plan_run(self._context, self, request), self.basis)
+            return self._prepare(planned)
+
+        return self._cache.preparations.find(key, prepare_new, self.basis)
+
+    def _prepare(self, planned: PlannedRun) -> Preparation:
+        run_plan = planned.run_plan
+        if loaded_clusters(run_plan.route, self.fleet, run_plan.workload.requested):
+            raise NeedsTransaction(planned)
+        return prepare_planned(self._context, self, planned)
 
     def token_pools(self, claim: Claim) -> KnownPools:
         """The token pools, and what bounds a claim in its own; each change of either is a revision."""
@@ -179,8 +207,6 @@ class CachedView:
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
         route, workload = run_plan.route, run_plan.workload
-        if loaded_clusters(route, self.fleet, workload.requested):
-            raise NeedsTransaction
         key = (route.kind, route.name, criteria_of(group_of(route, self.fleet), workload))
         return self._cache.evaluations.find(key, lambda: evaluate(route, self.fleet, workload, {}), self.basis.fleet)
 
@@ -217,6 +243,7 @@ class StoredView:
                 self._proposed.setdefault(change.scope, []).append(change)
         self._rows: dict[Scope, RowsByKind] = {}  #: as the proposed changes leave them
         self._moving: Execution | None = None
+        self._held: frozenset[str] = frozenset()  #: clusters whose load stays as it was read
         self._evaluations: dict[tuple[object, ...], Evaluation] = {}  #: of those that do not look at load
         self.basis = decision_basis.read(connection, share=hold)
         self.fleet = fleet_after(context, connection, proposed)
@@ -244,16 +271,43 @@ class StoredView:
             self._rows[launch.scope] = rows
         return resolve_settings(launch, rows, self.context.settings.rules)
 
+    def hold_loads(self, plans: Iterable[RunPlan]) -> ForeseenLoad:
+        """The load that counts for some plans, read once for all; more may be counted there.
+
+        Their clusters are held together, since one after the other would not be in the order of locks.
+        """
+        load = self._load = self._load or ForeseenLoad(self._connection, self.context.clock())
+        places = {
+            (run_plan.route.kind, run_plan.route.name, run_plan.workload.requested): run_plan.route
+            for run_plan in plans
+        }
+        clusters: dict[str, Cluster] = {}
+        for (_kind, _name, requested), route in places.items():
+            clusters |= loaded_clusters(route, self.fleet, requested)
+        if clusters:
+            if self._hold:  # so that no other transaction counts on the same room, and nothing is reported
+                fleet.hold(self._connection, clusters)
+            if any(requested is not None for *_, requested in places):
+                self.fleet = self._with_latest(clusters)
+            load.of({name: self.fleet.clusters[name] for name in clusters})
+            self._held = frozenset(clusters)
+        return load
+
+    def _with_latest(self, clusters: Iterable[str]) -> Fleet:
+        """The fleet with the latest reports of some clusters: that of load alone is no new generation everywhere."""
+        return self.fleet.with_states(fleet.states(self._connection, clusters))
+
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
         now, requested = self.context.clock(), run_plan.workload.requested
         clusters = loaded_clusters(run_plan.route, self.fleet, requested)
         if not clusters:
             return self._evaluation(run_plan.route, run_plan.workload)
         fleet_now = self.fleet
-        if self._hold:  # so that no other transaction counts on the same room, and nothing is reported
-            fleet.hold(self._connection, clusters)
-        if requested is not None:  # a report of load alone is no new generation where no pool looks at it
-            fleet_now = fleet_now.with_states(fleet.states(self._connection, clusters))
+        if not clusters.keys() <= self._held:
+            if self._hold:
+                fleet.hold(self._connection, clusters)
+            if requested is not None:
+                fleet_now = self._with_latest(clusters)
         waiting = (self._load or ForeseenLoad(self._connection, now)).of(clusters)
         if self._moving is not None and not is_backing_off(self._moving.not_before, now):
             move_load(waiting, clusters, self._moving, None)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import is_backing_off
 from admin.core.fleet.clusters import Cluster
+from admin.core.placement.candidates import Workload
 from admin.core.resources import add, subtract
 from admin.store import execution_queue
 from admin.store.executions import Execution
@@ -37,6 +38,13 @@ class ForeseenLoad:
             self._taken |= taken
             self._clusters |= unread
         return {name: self._taken[name] for name in clusters if name in self._taken}
+
+    def count(self, cluster: str, workload: Workload) -> bool:
+        """Count a new workload that goes to a cluster, before it is stored; returns whether the cluster was read."""
+        read = self._clusters.get(cluster)
+        if read is not None:
+            self._taken[cluster] = add(self._taken.get(cluster, {}), workload.takes_of(read))
+        return read is not None
 
     def move(self, execution: Execution, target: str | None) -> None:
         """Count an execution at another cluster, or at none; what is in back-off takes nothing."""

@@ -23,11 +23,22 @@ from admin.core.placement.fits import unknown_resources
 from admin.core.placement.routes import RouteKind
 from admin.core.settings.builtin_kinds import ENGINES
 from admin.core.settings.warnings import WarningCode
+from admin.core.use_grants import Usable
 from admin.services.run_requests import CreationRequest, Placement, ResolvedLaunch, RunRequest
 from admin.store import executions
 from admin.store.creations import Creation, Template
 from admin.store.decision_basis import DecisionBasis
 from admin.store.registrations import Registered
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A request with every setting applied; the clusters are not evaluated."""
+
+    resolved: ResolvedLaunch
+    run_plan: RunPlan
+    usable: Usable | None  #: the clusters that its creator may use; None for all
+    basis: DecisionBasis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,5 +188,6 @@ class CreationCache:
     registered: Memo[Registered] = field(default_factory=Memo)  #: by the number of registrations
     effective: Memo[EffectiveSettings] = field(default_factory=Memo)  #: by revision
     evaluations: Memo[Evaluation] = field(default_factory=Memo)  #: by the fleet's generation
+    plans: Memo[PlannedRun] = field(default_factory=partial(Memo, 1024))  #: by the whole basis
     preparations: Memo[Preparation] = field(default_factory=partial(Memo, 1024))  #: by the whole basis
     rights: tuple[int, CreatorRights] | None = None  #: at a revision, or later ones

@@ -59,7 +59,7 @@ class Template:
     quotas: tuple[QuotaLimit, ...] = ()  #: that bound how many of them wait, at that basis
     settings: Trail
     placement: Trail
-    scores: dict[str, float | None] | None
+    scores: JsonObject | None
 
     @cached_property
     def trails(self) -> dict[str, Trail]:
@@ -78,7 +78,7 @@ class Template:
         return *self.shared, *Execution._field_defaults.values()
 
     @cached_property
-    def decided(self) -> tuple[str, str, dict[str, float | None] | None]:
+    def decided(self) -> tuple[str, str, JsonObject | None]:
         """The shared columns of its decisions."""
         return self.settings.digest, self.placement.digest, self.scores
 

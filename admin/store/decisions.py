@@ -65,7 +65,7 @@ class StoredDecision(NamedTuple):
     revision: int
     settings_trail: str
     placement_trail: str
-    scores: dict[str, float | None] | None
+    scores: JsonObject | None  #: as `Evaluation.scores` has them
 
 
 _SELECT_DECISION = select(*(decisions.c[name] for name in StoredDecision._fields))

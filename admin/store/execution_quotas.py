@@ -72,12 +72,16 @@ def admit_waiting(connection: Connection, limits: Sequence[Sequence[QuotaLimit]]
 
     Those that may are counted for those after them, and no other transaction admits any until this one ends.
     """
-    bounding = {limit for own in limits for limit in own}
-    if bounding and is_writing(connection):
-        fleet.share(connection)  # which everything that is stored locks first
-        lock(connection, bounding)
-    tally = Tally(waiting(connection, {limit.scope for limit in bounding}))
+    tally = tally_waiting(connection, {limit for own in limits for limit in own})
     return [tally.admit(own, Usage(waiting=1), OF_WAITING) for own in limits]
+
+
+def tally_waiting(connection: Connection, limits: Collection[QuotaLimit]) -> Tally:
+    """What waits at the scopes of some limits; no other transaction admits any there until this one ends."""
+    if limits and is_writing(connection):
+        fleet.share(connection)  # which everything that is stored locks first
+        lock(connection, limits)
+    return Tally(waiting(connection, {limit.scope for limit in limits}))
 
 
 def _sums(used: Mapping[Scope, Usage], scopes: Collection[Scope]) -> dict[Scope, Usage]:

@@ -31,6 +31,7 @@ from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events, columns_of, first_starts
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, executions
+from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnySelect
 
 _columns = executions.c
@@ -316,6 +317,22 @@ def get(connection: Connection, key: ExecutionId, *, lock: bool = False) -> Exec
     query = _SELECT_EXECUTION.where(*is_key)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     return None if row is None else Execution._make(row)
+
+
+_KEY = (_columns.project, _columns.domain, _columns.name)
+_SELECT_BY_KEY = KeyedQuery(_SELECT_EXECUTION, _KEY)
+_SELECT_IDS_BY_KEY = KeyedQuery(select(*_KEY, _columns.id), _KEY)
+
+
+def find(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, Execution]:
+    """Those of some executions that there are."""
+    found = map(Execution._make, _SELECT_BY_KEY.execute(connection, keys))
+    return {execution.key: execution for execution in found}
+
+
+def ids(connection: Connection, keys: Iterable[ExecutionId]) -> dict[ExecutionId, int]:
+    """The row ids of those of some executions that there are."""
+    return {ExecutionId(*key): id for *key, id in _SELECT_IDS_BY_KEY.execute(connection, keys)}
 
 
 def names_like(connection: Connection, key: ExecutionId) -> list[str]:

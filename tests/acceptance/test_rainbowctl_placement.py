@@ -59,7 +59,7 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert [row.split()[0] for row in rows] == ["east", "west"]
     assert "yes" in rows[0].split()
     assert "yes" not in rows[1].split()
-    assert rows[1].split("  ")[-1].strip() == "able; scored 1 against 0, and the lowest is best"
+    assert rows[1].split("  ")[-1].strip() == "able; listed after 'east', which has room"
     heading = "As the fleet is now, which may have changed since the decision:"
     assert others.startswith(f"{heading} NOT A CANDIDATE WHY NOT ")
     assert "is not in pool 'first' as defined, revision " in others

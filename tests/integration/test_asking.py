@@ -48,6 +48,7 @@ from tests.support.placing import (
     switch,
 )
 from tests.support.small_fleets import group
+from tests.support.statements import transactions
 from tests.support.waiting import wait_until
 
 SLOW_ON = ("postgresql",)
@@ -529,8 +530,9 @@ def test_thirty_that_are_asked_at_once_spread_and_none_is_asked_twice(asker: Mak
     job = {"command": ["true"], "resources": {"requests": {"cpu": "1"}, "duration": "1m"}}
     names = [f"e{number}" for number in range(30)]
     bodies = [asked(name, project=test.project, job=job, **pool(test.pool)) for name in names]
-    for body in bodies:
-        ok(test.api.post(f"{API}/executions", json=body))
+    with transactions(test.context) as begun:
+        ok(test.api.post(f"{API}/executions", json={"executions": bodies}))
+    assert len(begun) < 10
     for name, start in (("a", 0), ("b", 0), ("busy", 60)):
         assert len(test.bid(name, start_seconds=start)) == 30
     listed = get(test.api, f"executions?project={test.project}&domain={DOMAIN}&limit=100")["executions"]

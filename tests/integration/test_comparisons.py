@@ -260,7 +260,7 @@ def test_why_two_executions_of_one_pool_came_to_different_clusters_is_compared(s
     chosen, cordoned = placement["candidates.east"]
     assert chosen == "chosen"
     assert cordoned.startswith("is cordoned, event ")
-    assert placement["candidates.west"][0].startswith("able; scored ")
+    assert placement["candidates.west"][0] == "able; listed after 'east', which has room"
     assert placement["candidates.west"][1] == "chosen"
     assert "They differ in placement (cluster, candidates)" in answer["message"]
     created(settled, "three", **pool("both"))

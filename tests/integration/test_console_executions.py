@@ -87,7 +87,7 @@ def test_silent_rungs_are_folded_and_each_loser_has_its_reason(shared: FlaskClie
     assert re.search(r"\d+ rungs said nothing", page.text)
     chosen, loser = re.findall(r"<tr(?: class=\"chosen\")?><th scope=\"row\"><a [^>]*><bdi>(\w+-\w+)", page.text)[:2]
     assert (chosen, loser) == (f"one-{project}", f"two-{project}")
-    assert "scored 4 against 3, and the lowest is best" in page.text
+    assert "able; costs 4, against 3 at" in page.text
     assert page.text.count('<svg class="share') == 2
     assert f"cluster 'other-{project}' was not a candidate" in main(page)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -37,6 +38,7 @@ from tests.support.placing import (
     register_workflow,
     switch,
 )
+from tests.support.statements import transactions
 
 
 def create_many(api: FlaskClient, *bodies: Any, **more: Any) -> dict[str, Any]:
@@ -110,8 +112,9 @@ def test_a_creation_returns_what_is_stored(api: FlaskClient, context: Context, s
     assert again.execution.id > 0
 
 
-def test_each_is_answered_for_itself(api: FlaskClient) -> None:
-    put_pool(api, "gpu", ["a"])
+@pytest.mark.parametrize("strategy", ["weighted", "spill"])  # from memory, and in a transaction
+def test_each_is_answered_for_itself(api: FlaskClient, strategy: str) -> None:
+    put_pool(api, "gpu", ["a"], strategy=strategy)
     created(api, "there", **pool("gpu"))
     answer = create_many(
         api,
@@ -145,8 +148,11 @@ def test_each_is_answered_for_itself(api: FlaskClient) -> None:
     assert errors[1]["details"][0]["closest"] == ["gpu"]
 
 
-def test_the_same_name_twice_in_one_request_is_one_execution(api: FlaskClient, context: Context) -> None:
-    answer = create_many(api, asked("e"), asked("e"), asked("e", job={"command": ["false"]}))
+@pytest.mark.parametrize("strategy", ["weighted", "spill"])
+def test_the_same_name_twice_in_one_request_is_one_execution(api: FlaskClient, context: Context, strategy: str) -> None:
+    put_pool(api, "p", ["a"], strategy=strategy)
+    other = asked("e", job={"command": ["false"]}, **pool("p"))
+    answer = create_many(api, asked("e", **pool("p")), asked("e", **pool("p")), other)
     assert counts(answer) == (1, 1, 1)
     assert [result.get("created") for result in answer["results"]] == [True, False, None]
     with context.database.reading() as connection:
@@ -154,8 +160,11 @@ def test_the_same_name_twice_in_one_request_is_one_execution(api: FlaskClient, c
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 1
 
 
-def test_names_that_are_taken_leave_the_others_their_decisions_and_events(api: FlaskClient, context: Context) -> None:
-    put_pool(api, "gpu", ["a", "b"])
+@pytest.mark.parametrize("strategy", ["weighted", "spill"])
+def test_names_that_are_taken_leave_the_others_their_decisions_and_events(
+    api: FlaskClient, context: Context, strategy: str
+) -> None:
+    put_pool(api, "gpu", ["a", "b"], strategy=strategy)
     create_many(api, asked("e1", **pool("gpu")), asked("e3", **pool("gpu")))
     answer = create_many(api, *(asked(f"e{number}", **pool("gpu")) for number in range(5)))
     assert counts(answer) == (3, 2, 0)
@@ -264,6 +273,49 @@ def test_many_go_where_there_is_room_one_after_the_other(api: FlaskClient) -> No
     places = [result.get("cluster") for result in answer["results"]]
     assert places == ["a"] * 3 + ["b"] * 3 + [None] * 2
     assert answer["results"][-1]["reason"]["code"] == "CLUSTERS_FULL"
+
+
+def test_many_that_look_at_load_share_transactions_and_a_refusal_keeps_none_of_the_others(
+    api: FlaskClient, context: Context
+) -> None:
+    for name in ("a", "b"):
+        put_cluster(api, name, capacity={"cpu": "40"})
+    put_pool(api, "p", ["a", "b"], strategy="least-loaded")
+    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64"}})
+    bodies = [
+        asked(f"e{number}", job={**JOB, "resources": {"requests": {"cpu": cpu}}}, **pool("p"))
+        for number, cpu in enumerate(["1", "50", "2"] * 27)
+    ]
+    with transactions(context) as begun:
+        answer = create_many(api, *bodies)
+    assert len(begun) < 10
+    assert counts(answer) == (54, 0, 27)
+    errors = {result["error"]["error"] for result in answer["results"][1::3]}
+    assert errors == {"no_cluster_large_enough"}
+    places = Counter(result.get("cluster") for result in answer["results"][::3] + answer["results"][2::3])
+    assert places["a"] + places["b"] == 54 - places[None]
+    taken = Counter[str | None]()
+    for number, result in enumerate(answer["results"]):
+        taken[result.get("cluster")] += 1 if number % 3 == 0 else 2
+    assert 38 < taken["a"] <= 40
+    assert 38 < taken["b"] <= 40
+    again = create_many(api, *bodies)
+    assert counts(again) == (0, 54, 27)
+    assert [result.get("cluster") for result in again["results"]] == [
+        result.get("cluster") for result in answer["results"]
+    ]
+
+
+def test_quotas_count_what_is_created_before_in_the_same_transaction(api: FlaskClient) -> None:
+    put_cluster(api, "a", capacity={"executions": 3})
+    put_pool(api, "p", ["a"], strategy="spill")
+    put_attribute(api, "project-domain", "execution_quota", {"waiting": 4})
+    bodies = [asked(f"e{number}", **pool("p")) for number in range(6)]
+    dry = create_many(api, *bodies, query_string={"dry_run": "true"})
+    answer = create_many(api, *bodies)
+    for results in (dry["results"], answer["results"]):
+        assert [result.get("cluster") for result in results] == ["a"] * 3 + [None] * 3
+        assert [result["error"]["error"] for result in results[4:]] == ["quota_exceeded"] * 2
 
 
 def test_what_another_replica_changed_counts_at_once(make_app: MakeApp) -> None:

@@ -10,7 +10,18 @@ from flask.testing import FlaskClient
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
 from tests.support.descriptions import describe, pooled
-from tests.support.placing import created, execution, explanation, pool, put_attribute, put_pool, report
+from tests.support.placing import (
+    API,
+    asked,
+    created,
+    execution,
+    explanation,
+    ok,
+    pool,
+    put_attribute,
+    put_pool,
+    report,
+)
 
 SLOW_ON = ("postgresql",)
 
@@ -55,6 +66,14 @@ def test_a_cluster_without_a_node_that_is_free_enough_is_passed_over(
     report(two, "a", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
     decide_waiting(context)
     assert execution(two, "third")["cluster"] == "a"
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_those_that_are_created_together_have_places_beside_each_other(two: FlaskClient, strategy: str) -> None:
+    put_pool(two, "p", ["a", "b"], strategy=strategy)
+    bodies = [asked(f"e{number}", **job(cpu), **pool("p")) for number, cpu in enumerate((4, 4, 4, 3, 3, 1))]
+    results = ok(two.post(f"{API}/executions", json={"executions": bodies}))["results"]
+    assert [result.get("cluster") for result in results] == ["a", "b", None, "a", None, "a"]
 
 
 def test_rules_may_ask_for_a_place_on_the_free_nodes(two: FlaskClient, context: Context) -> None:

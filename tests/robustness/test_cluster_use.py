@@ -29,7 +29,8 @@ from admin.services.changeable.use_grants import use_grant_write
 from admin.services.changeable.user_groups import group_write
 from admin.services.changes import ChangeRequest
 from admin.services.context import Context
-from admin.services.creations import Created, create_execution, create_executions
+from admin.services.creation_results import Created
+from admin.services.creations import create_execution, create_executions
 from admin.services.creator_rights import current_rights, note_proven_groups
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.redecision_rounds import Redecided

@@ -27,7 +27,7 @@ from tests.support.agents import PlayedAgent, played_agent
 from tests.support.apps import context_of
 from tests.support.descriptions import describe, pooled
 from tests.support.node_models import ModelCluster, ModelJob, places
-from tests.support.placing import API, DOMAIN, PROJECT, create, ok, pool, put_attribute, put_pool
+from tests.support.placing import API, DOMAIN, PROJECT, asked, ok, pool, put_attribute, put_pool
 from tests.support.threads import all_at_once
 from tests.support.waiting import wait_until
 
@@ -75,14 +75,18 @@ class Race:
     # What happens at once
 
     def create(self, seed: int, times: int) -> None:
-        """Create executions, and abort a few of them."""
+        """Create executions, some alone and some together, and abort a few of them."""
         random, client = Random(seed), self.app.test_client()
-        for turn in range(times):
-            name = f"e{seed}-{turn}"
-            self.jobs[name] = ModelJob(random.choice((1, 1, 2)), random.randint(1, 5), random.choice((0, 0, 1)))
-            ok(create(client, name, **self.jobs[name].spec, **pool("p")))
+        names = [f"e{seed}-{turn}" for turn in range(times)]
+        while names:
+            together = [names.pop() for _ in range(min(len(names), random.choice((1, 1, 3))))]
+            for name in together:
+                self.jobs[name] = ModelJob(random.choice((1, 1, 2)), random.randint(1, 5), random.choice((0, 0, 1)))
+            bodies = [asked(name, **self.jobs[name].spec, **pool("p")) for name in together]
+            answer = ok(client.post(f"{API}/executions", json={"executions": bodies}))
+            assert answer["created"] == len(together)
             if random.random() < 0.1:
-                ok(client.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{name}", json={}))
+                ok(client.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{together[0]}", json={}))
 
     def agent(self, name: str, is_over: Event) -> None:
         """Answer every question with an eager yes, and report now and then that others gave something back."""

@@ -19,7 +19,7 @@ from admin.core.placement.decisions import ASKING, ASSIGNED, Evaluation
 from admin.core.placement.filters import BID, BY_NAME, USE, WEIGHT, Verdict, Verdicts
 from admin.core.placement.obstacles import describe_unable
 from admin.core.placement.routes import Route
-from admin.core.placement.scores import reported_start
+from admin.core.placement.scores import describe_start, reported_start
 from admin.core.resources import Amounts, shortages
 from admin.core.times import show_duration
 
@@ -221,13 +221,6 @@ def describe_worse(choose_by: str, score: float | None, best: float | None) -> s
     if choose_by == CHEAPEST:
         return f"costs {score:.6g}, and {other}"
     return f"counts {score:.6g} by start and cost, and {other}"
-
-
-def describe_start(seconds: float | None) -> str:
-    """When something would start."""
-    if seconds is None:
-        return "at a time that nobody knows"
-    return f"in {show_duration(seconds)}" if seconds >= 1 else "at once"
 
 
 def describe_present(bid: Bid, start: float | None) -> str:

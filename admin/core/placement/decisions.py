@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
+from admin.core.json_text import JsonObject
 from admin.core.placement.assessments import assess
 from admin.core.placement.candidates import Candidate, Workload, group_of
 from admin.core.placement.choice import WeightedChoice
@@ -17,7 +18,7 @@ from admin.core.placement.constraints.rules import RANDOM, Rules
 from admin.core.placement.filters import BID, BY_NAME, EXPECTED, ROOM, RULES, USE, WEIGHT, Verdict, Verdicts
 from admin.core.placement.obstacles import describe_gone, describe_unable
 from admin.core.placement.routes import REQUEST, Route, RouteKind
-from admin.core.placement.scores import STRATEGIES
+from admin.core.placement.scores import STRATEGIES, WORDS
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
@@ -77,11 +78,16 @@ class Evaluation:
         return Trail.of({"strategy": self.strategy, **source, **rules, **asked, "candidates": candidates})
 
     @cached_property
-    def scores(self) -> dict[str, float | None] | None:
-        """The scores to store, by cluster; None where the trail alone gives them."""
-        if STRATEGIES[self.strategy].score_by_position is not None:
+    def scores(self) -> JsonObject | None:
+        """The scores to store, by cluster, with how they came about; None where the trail alone gives them."""
+        strategy = STRATEGIES[self.strategy]
+        if strategy.score_by_position is not None:
             return None
-        return {self.candidates[position].cluster.name: score for position, score in self.able.items()}
+        able = [self.candidates[position] for position in self.able]
+        scores: JsonObject = {candidate.cluster.name: self.able[candidate.position] for candidate in able}
+        if strategy.describe is not None:
+            scores[WORDS] = {candidate.cluster.name: strategy.describe(candidate) for candidate in able}
+        return scores
 
 
 class Decision(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from admin.core.fleet.asking import ASK, NOTHING_SAID, Asking, read_asking
 from admin.core.fleet.clusters import eta_of
@@ -15,10 +16,34 @@ from admin.core.fleet.fleet import CONSTRAINT, DEFAULT_STRATEGY, SPILL, Fleet, G
 from admin.core.placement.candidates import Candidate, RequestedStrategy, Workload
 from admin.core.placement.constraints.rules import Rules, prepared_rules
 from admin.core.quantities import parse_duration
-from admin.core.resources import shortages, utilization
+from admin.core.resources import describe_utilization, shortages, utilization
+from admin.core.times import show_duration
 
 #: The score of a candidate; None where it is unknown, which ranks after everything known.
 Score = Callable[[Candidate, Workload], float | None]
+
+
+class Standing(NamedTuple):
+    """How a candidate stood in a decision."""
+
+    cluster: str
+    score: float | None
+    words: str = ""  #: how its score came about, where that was stored
+
+
+#: Why the second one, which was chosen, is better than the first.
+Comparison = Callable[[Standing, Standing], str]
+
+
+def _compare_scores(own: Standing, best: Standing) -> str:
+    return (
+        f"scored {show_score(own.score)} against {show_score(best.score)} of '{best.cluster}', and the lowest is best"
+    )
+
+
+def show_score(score: float | None) -> str:
+    """A score, or what was drawn, as messages show it."""
+    return "nothing" if score is None else f"{score:.6g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +58,8 @@ class Strategy:
     #: The same score by position alone, where nothing else counts: it is worked out when shown, not stored.
     score_by_position: Callable[[int], float] | None = None
     rules: Rules | None = None  #: which drop and rank clusters in place of the score
+    compare: Comparison = _compare_scores
+    describe: Callable[[Candidate], str] | None = None  #: how a score came about, which is stored beside it
 
 
 def _utilization(candidate: Candidate, _: Workload) -> float | None:
@@ -40,6 +67,11 @@ def _utilization(candidate: Candidate, _: Workload) -> float | None:
     if free is cluster.unused:  # nothing waits there
         return cluster.utilization
     return None if cluster.capacity is None or free is None else utilization(cluster.capacity, free)
+
+
+def _describe_use(candidate: Candidate) -> str:
+    capacity, free = candidate.cluster.capacity, candidate.free
+    return "" if capacity is None or free is None else describe_utilization(capacity, free)
 
 
 def reported_start(candidate: Candidate, workload: Workload) -> float | None:
@@ -51,6 +83,36 @@ def reported_start(candidate: Candidate, workload: Workload) -> float | None:
     if free is None or shortages(free, workload.takes_of(candidate.cluster)) or candidate.lacks_for(workload):
         return None
     return 0.0
+
+
+def describe_start(seconds: float | None) -> str:
+    """When something would start."""
+    if seconds is None:
+        return "at a time that nobody knows"
+    return f"in {show_duration(seconds)}" if seconds >= 1 else "at once"
+
+
+def _compare_use(own: Standing, best: Standing) -> str:
+    use, least = (standing.words or _percent(standing.score) for standing in (own, best))
+    if not use or not least:
+        known = f", and {least} at '{best.cluster}'" if least else ""
+        return f"how much of it is in use is not known{known}"
+    return f"{use} in use, against {least} at '{best.cluster}'"
+
+
+def _percent(use: float | None) -> str:
+    return "" if use is None else f"{100 * use:.4g}% of what is scarcest there"
+
+
+def _compare_costs(own: Standing, best: Standing) -> str:
+    if own.score is None or best.score is None:
+        known = "" if best.score is None else f", and that of '{best.cluster}' is {best.score:.6g}"
+        return f"its cost is not known{known}"
+    return f"costs {own.score:.6g}, against {best.score:.6g} at '{best.cluster}'"
+
+
+def _compare_starts(own: Standing, best: Standing) -> str:
+    return f"would start it {describe_start(own.score)}, against {describe_start(best.score)} at '{best.cluster}'"
 
 
 _ALL = (
@@ -65,21 +127,26 @@ _ALL = (
         score_by_position=float,
         looks_at_load=True,
         needs_room=True,
+        compare=lambda own, best: f"listed after '{best.cluster}', which has room",
     ),
     Strategy(
         name="least-loaded",
         score=_utilization,
         looks_at_load=True,
         needs_room=True,
+        compare=_compare_use,
+        describe=_describe_use,
     ),
     Strategy(
         name="cheapest",
         score=lambda candidate, workload: candidate.cluster.cost,
+        compare=_compare_costs,
     ),
     Strategy(
         name="soonest",
         score=reported_start,
         looks_at_load=True,
+        compare=_compare_starts,
     ),
     Strategy(
         name=CONSTRAINT,
@@ -92,6 +159,8 @@ _ALL = (
         asks=True,
     ),
 )
+#: Where words stand beside stored scores, which are by cluster: no cluster is called so.
+WORDS = ""
 STRATEGIES: Mapping[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 

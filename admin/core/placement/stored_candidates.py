@@ -16,7 +16,7 @@ from admin.core.placement.choice import draw
 from admin.core.placement.constraints.outcomes import describe_loss, draws_evenly
 from admin.core.placement.filters import CORDONED, DECLINED, ENABLED, REACHABLE
 from admin.core.placement.obstacles import SWITCHED_STATES, describe_decline, describe_drop
-from admin.core.placement.scores import STRATEGIES, Strategy
+from admin.core.placement.scores import STRATEGIES, WORDS, Standing, Strategy, show_score
 from admin.core.provenance import Provenance
 
 #: The events that set such states, by cluster and state.
@@ -60,7 +60,7 @@ def recorded_states(trail: Mapping[str, Any], fleet: Fleet) -> dict[str, Cluster
 
 def render_candidates(
     trail: Mapping[str, Any],
-    scores: Mapping[str, float | None] | None,
+    scores: JsonObject | None,
     key: str,
     chosen: str | None,
     switched_by: SwitchedBy,
@@ -92,8 +92,8 @@ def render_candidates(
     winner = next((candidate for candidate in candidates if candidate["chosen"]), None)
     for candidate in candidates:
         if not candidate["chosen"]:
-            choose_by = trail.get("choose_by", "")
-            candidate["why_not"] = _why_not(candidate, winner, strategy, rules, choose_by, switched_by, now)
+            choose_by, words = trail.get("choose_by", ""), (scores or {}).get(WORDS, {})
+            candidate["why_not"] = _why_not(candidate, winner, words, strategy, rules, choose_by, switched_by, now)
         candidate["verdicts"] = [
             _with_event(verdict, event_of(candidate["cluster"], verdict["filter"], switched_by))
             for verdict in candidate["verdicts"]
@@ -132,6 +132,7 @@ def event_of(cluster: str, filter_name: str, switched_by: SwitchedBy) -> Provena
 def _why_not(
     candidate: Mapping[str, Any],
     winner: Mapping[str, Any] | None,
+    words: Mapping[str, str],
     strategy: Strategy,
     rules: Sequence[JsonObject],
     choose_by: str,
@@ -155,9 +156,12 @@ def _why_not(
     if candidate["rank"] > winner["rank"]:
         if choose_by:
             return f"able; {describe_worse(choose_by, candidate['score'], winner['score'])}"
-        scores = f"{_shown(candidate['score'])} against {_shown(winner['score'])}"
-        return f"able; scored {scores}, and the lowest is best{room}"
-    return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins{room}"
+        own, best = (
+            Standing(each["cluster"], each["score"], words.get(each["cluster"], "")) for each in (candidate, winner)
+        )
+        return f"able; {strategy.compare(own, best)}{room}"
+    draws = f"{show_score(candidate['draw'])} against {show_score(winner['draw'])}"
+    return f"able; drew {draws}, and the largest wins{room}"
 
 
 def _without_room(strategy: Strategy) -> str:
@@ -166,10 +170,6 @@ def _without_room(strategy: Strategy) -> str:
         return ""
     others = [other.name for other in STRATEGIES.values() if other.needs_room]
     return f"; {strategy.name} does not look at room, {' and '.join(others)} do"
-
-
-def _shown(number: float | None) -> str:
-    return "nothing" if number is None else f"{number:.6g}"
 
 
 def _order(score: float | None) -> float:

@@ -48,6 +48,7 @@ class ClusterFact(NamedTuple):
     meaning: str  #: with its unit
     read: Callable[[Subject], Value | None]  #: None where it is not known
     is_load: bool = False  #: whether it changes with every job
+    why_false: Callable[[Subject], str] | None = None  #: says of the cluster why it is false; None for what needs none
 
 
 class JobFact(NamedTuple):
@@ -101,7 +102,14 @@ def _eta(subject: Subject) -> Value | None:
 
 
 def _fits_now(subject: Subject) -> bool:
-    return subject.takes_work and not ROOM.drop((subject.candidate,), subject.workload)
+    return not _why_not_now(subject)
+
+
+def _why_not_now(subject: Subject) -> str:
+    """Why the job does not fit into what is free; "" where it does."""
+    if not subject.takes_work:
+        return "has no agent that is heard"
+    return next(iter(ROOM.drop((subject.candidate,), subject.workload).values()), "")
 
 
 _RESOURCES = {
@@ -130,7 +138,9 @@ CLUSTER_FACTS: Mapping[str, ClusterFact] = {
         NUMBER, "executions that wait there", lambda subject: subject.taken.get("executions", 0), True
     ),
     "eta": ClusterFact(NUMBER, "seconds until new work would start, as reported", _eta, True),
-    "fits_now": ClusterFact(BOOLEAN, "whether the job fits into what is free, as `room` asks", _fits_now, True),
+    "fits_now": ClusterFact(
+        BOOLEAN, "whether the job fits into what is free, as `room` asks", _fits_now, True, _why_not_now
+    ),
     "expected": ClusterFact(
         BOOLEAN, "whether no agent of it has been seen", lambda subject: subject.candidate.cluster.is_expected
     ),
@@ -193,6 +203,12 @@ def _read(name: str, subject: Subject) -> Value | None:
     if name in CONSTANTS:
         return CONSTANTS[name]
     return _chosen_value(subject.candidate.cluster.properties.get(property_of(name) or ""))
+
+
+def why_false(name: str, subject: Subject) -> str:
+    """Why something is false of a candidate, in words about it; "" where its name says all."""
+    fact = CLUSTER_FACTS.get(name)
+    return "" if fact is None or fact.why_false is None else fact.why_false(subject)
 
 
 def _chosen_value(value: object) -> Value | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.placement.constraints.expressions import Evaluator, Expression, ExpressionError, Value
-from admin.core.placement.constraints.facts import Subject, read_facts
+from admin.core.placement.constraints.facts import Subject, read_facts, why_false
 from admin.core.placement.constraints.rules import CALCULATE, FILTER, FIRST, SORT, Rules
 from admin.core.problems import shorten
 from admin.core.resources import Amounts
@@ -32,14 +32,15 @@ def rank(rules: Rules, candidates: Sequence[Candidate], workload: Workload, wait
     values: dict[int, dict[str, Value]] = {}
     keys: dict[int, list[tuple[int, Value]]] = {}
     for candidate in candidates:
-        facts = read_facts(names, Subject(candidate, workload, waiting))
+        subject = Subject(candidate, workload, waiting)
+        facts = read_facts(names, subject)
         told: dict[str, Value] = {}
         sort_keys: list[tuple[int, Value]] = []
         for step in rules.steps:
             try:
                 if step.kind == FILTER:
                     if not evaluator.truth(step.expression, facts):
-                        shown = _values(step.expression, facts)
+                        shown = _values(step.expression, facts, subject)
                         dropped[candidate.position] = f"rule {step.number}: {step.expression.text} is false{shown}"
                         break
                     continue
@@ -62,10 +63,15 @@ def rank(rules: Rules, candidates: Sequence[Candidate], workload: Workload, wait
 _TYPE_ORDER: Mapping[type, int] = {bool: 0, int: 1, float: 1, str: 2}
 
 
-def _values(expression: Expression, facts: Mapping[str, Value | None]) -> str:
+def _values(expression: Expression, facts: Mapping[str, Value | None], subject: Subject) -> str:
     """The values by which a filter does not hold: `, where nodes_free is 0`."""
-    told = [f"{name} is {show_value(facts.get(name))}" for name in expression.names[:_MOST_TOLD]]
+    told = [_told(name, facts.get(name), subject) for name in expression.names[:_MOST_TOLD]]
     return f"{VALUES}{' and '.join(told)}" if told else ""
+
+
+def _told(name: str, value: Value | None, subject: Subject) -> str:
+    reason = why_false(name, subject) if value is False else ""
+    return f"it {reason}" if reason else f"{name} is {show_value(value)}"
 
 
 def show_value(value: Value | None) -> str:
