@@ -49,7 +49,8 @@ def register_cluster(name: str, body: Fields) -> Response:
     """Register a cluster's agent and get its token."""
     limiter: FailureLimiter = current_app.extensions["rainbow-registration-limiter"]
     address = request.remote_addr or ""
-    return _issued(agents.register(context(), limiter, address, name, body["secret"], body.get("description")))
+    sent = {field: body.get(field) for field in ("report", "description")}
+    return _issued(agents.register(context(), limiter, address, name, body["secret"], **sent))
 
 
 @operations.add("GET", "/clusters/<name>/tokens", permission="cluster_tokens.read", errors=(404,))

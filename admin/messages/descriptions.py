@@ -17,12 +17,12 @@ _GRAPH = {
     "description": "A graph in JSON Graph Format: nodes by id or as a list, each with a type, and edges.",
 }
 _KEPT = "As files of graphs and resource sets have it; it is kept and means nothing here."
-_EXAMPLE_NODES = {
+EXAMPLE_NODES = {
     "0": {"metadata": {"type": "cluster"}},
     "1": {"metadata": {"type": "node", "name": "n1"}},
     "2": {"metadata": {"type": "core", "size": 12}},
 }
-_EXAMPLE_EDGES = [
+EXAMPLE_EDGES = [
     {"source": "0", "target": "1", "relation": "contains"},
     {"source": "1", "target": "2", "relation": "contains"},
 ]
@@ -31,7 +31,7 @@ _EXAMPLE_EDGES = [
 class DescriptionBody(AuthorshipFields):
     """A description; the core reads it."""
 
-    example: ClassVar[Fields] = {"graph": {"nodes": _EXAMPLE_NODES, "edges": _EXAMPLE_EDGES}, "message": "new racks"}
+    example: ClassVar[Fields] = {"graph": {"nodes": EXAMPLE_NODES, "edges": EXAMPLE_EDGES}, "message": "new racks"}
 
     graph = fields.Raw(metadata=_GRAPH)
     scheduling = fields.Raw(
@@ -52,7 +52,7 @@ class DescriptionBody(AuthorshipFields):
 class DescriptionPatchBody(DescriptionBody):
     """What is to be changed of a description: the graph, single subsystems (null removes one), or both."""
 
-    example: ClassVar[Fields] = {"graph": {"nodes": _EXAMPLE_NODES, "edges": _EXAMPLE_EDGES}}
+    example: ClassVar[Fields] = {"graph": {"nodes": EXAMPLE_NODES, "edges": EXAMPLE_EDGES}}
 
 
 class DescriptionQuery(RequestSchema):

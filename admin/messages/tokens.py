@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from marshmallow import fields, validate
 from msgspec import Meta
 
+from admin.messages.descriptions import EXAMPLE_EDGES, EXAMPLE_NODES
 from admin.messages.requests import Duration, Fields, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Time
 from admin.services.tokens import state_of
@@ -17,11 +18,19 @@ from admin.store.tokens import StoredToken
 class RegisterClusterBody(RequestSchema):
     example: ClassVar[Fields] = {
         "secret": "the text of the registration secret",
-        "description": {"engine": "local", "capacity": {"cpu": "8", "memory": "32Gi"}},
+        "report": {"engine": "local", "capacity": {"cpu": "8", "memory": "32Gi"}},
+        "description": {"graph": {"nodes": EXAMPLE_NODES, "edges": EXAMPLE_EDGES}},
     }
 
     secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
-    description = PayloadField("ClusterReport")
+    report = PayloadField("ClusterReport")
+    description = fields.Raw(
+        metadata={
+            "type": "object",
+            "description": "What the cluster has: `graph` or `scheduling`, and `subsystems`. Without any of them it is "
+            "a report, as agents of earlier versions send it.",
+        }
+    )
 
 
 class RotateBody(RequestSchema):

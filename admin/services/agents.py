@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,8 +16,11 @@ from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.graph.compiled import GRAPH_FIELDS, Compiled
 from admin.core.hosts import source_of
 from admin.core.identities import agent_name
+from admin.core.problems import invalid
+from admin.core.provenance import Actor
 from admin.core.use_grants import USER, Named
 from admin.core.users import REGISTRATION
 from admin.errors import AlreadyRegistered, ClusterNotFound, RegistrationRefused, TokenNotFound
@@ -26,6 +31,8 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.creator_rights import check_giving_use
 from admin.services.definitions import current_fleet
+from admin.services.description_bodies import read_within
+from admin.services.descriptions import DescriptionWrite, store_description
 from admin.services.tokens import CLUSTER, Issued, hash_of
 from admin.services.wrong_attempts import FailureLimiter
 from admin.store import fleet
@@ -37,9 +44,19 @@ MOST_WRONG_SECRETS = 10
 
 
 def register(
-    context: Context, limiter: FailureLimiter, address: str, name: str, secret: str, description: object
+    context: Context,
+    limiter: FailureLimiter,
+    address: str,
+    name: str,
+    secret: str,
+    *,
+    report: object = None,
+    description: object = None,
 ) -> Issued:
-    """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike."""
+    """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike.
+
+    What it reports and describes is read before anything is stored, and only of who has the secret.
+    """
     source = source_of(address)
     limiter.check(source)
     is_right = hmac.compare_digest(hash_of(secret), hash_of(_registration_secret(context)))
@@ -50,7 +67,7 @@ def register(
     if not is_right or not is_allowed:
         limiter.add_failure(source)
         raise RegistrationRefused()
-    report = read_report(description or {})
+    reported, described = _read_sent(context, report, description)
     now = context.clock()
     is_held_back = not is_known and context.settings.agents.registration == "approve"
     if is_held_back:
@@ -68,10 +85,26 @@ def register(
         state = fleet.hold_state(connection, name)
         is_admitted = state.admitted and not is_held_back
         event = ClusterEvent(cluster=name, at=now, type=REGISTERED)
-        # A description does not say what is free; an agent that goes on has reported it, and does so again on change.
-        described = {**state.report, **report}
-        fleet.save(connection, replace(state, report=described, admitted=is_admitted), event)
+        # It does not say what is free; an agent that goes on has reported it, and does so again on change.
+        known = {**state.report, **reported}
+        fleet.save(connection, replace(state, report=known, admitted=is_admitted), event)
+        if described is not None:
+            write = DescriptionWrite(by=Actor(agent_name(name)), by_agent=True)
+            store_description(connection, name, described, write, now)
         return tokens.issue(context, connection, CLUSTER, name)
+
+
+def _read_sent(context: Context, report: object, description: object) -> tuple[dict[str, Any], Compiled | None]:
+    """What an agent reports of its cluster at its registration, and its description if it sends one.
+
+    A description without a graph is a report: agents of earlier versions call it so.
+    """
+    if isinstance(description, Mapping) and not description.keys().isdisjoint((*GRAPH_FIELDS, "subsystems")):
+        described = read_within(description, "description", context.settings.max_vertices)
+        return read_report(report or {}), described
+    if report is not None and description is not None:
+        raise invalid("description", "has no graph: give graph, and subsystems if there are any, or leave it out.")
+    return read_report(report or description or {}), None
 
 
 def _define(context: Context, name: str) -> None:

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from admin.core.graph.compiled import FIELDS, GRAPH_FIELDS, Compiled, compile_description, read_document
-from admin.core.problems import Invalid, Problem, invalid, quoted
+from admin.core.problems import Invalid, Problem, invalid, quoted, raise_problems
 from admin.core.strict_json import parse_body
 from admin.errors import BodyTooLarge, Busy
 
@@ -61,15 +62,38 @@ def read_here(raw: bytes, current: bytes | None, most_vertices: int) -> SentDesc
     """The same, in this process."""
     body = parse_body(raw)
     sent = {name: body.pop(name) for name in FIELDS if name in body}
+    _check_fields(sent)
+    document = sent if current is None else _changed(read_document(current), sent)
+    return SentDescription(_compile(document, most_vertices), body)
+
+
+def read_within(sent: Mapping[str, Any], path: str, most_vertices: int) -> Compiled:
+    """A description that is a part of another body, at a path; Invalid with every problem."""
+    try:
+        unknown = [
+            Problem(field=name, reason=f"is unknown. Known: {', '.join(FIELDS)}.") for name in sent.keys() - FIELDS
+        ]
+        raise_problems(sorted(unknown, key=lambda problem: problem.field))
+        _check_fields(sent)
+        return _compile(dict(sent), most_vertices)
+    except Invalid as wrong:
+        raise Invalid(
+            *(replace(problem, field=f"{path}.{problem.field}".rstrip(".")) for problem in wrong.problems)
+        ) from wrong
+
+
+def _check_fields(sent: Mapping[str, Any]) -> None:
     if all(name in sent for name in GRAPH_FIELDS):
         raise invalid("scheduling", "stands beside graph: give one of the two.")
     subsystems = sent.get("subsystems", {})
     if not isinstance(subsystems, Mapping):
         raise invalid("subsystems", f"{quoted(subsystems)} is not a mapping: give a graph for each name.")
-    document = sent if current is None else _changed(read_document(current), sent)
+
+
+def _compile(document: dict[str, Any], most_vertices: int) -> Compiled:
     if not document.get("subsystems"):
         document.pop("subsystems", None)
-    return SentDescription(compile_description(document, most_vertices), body)
+    return compile_description(document, most_vertices)
 
 
 def _changed(current: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:

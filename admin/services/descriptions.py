@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -67,43 +68,49 @@ def put_description(
 
     ChangedMeanwhile where a patch was applied to a revision that is no longer the newest.
     """
-    now = context.clock()
     with context.database.transaction(dry_run=write.dry_run) as connection:
         if not write.dry_run:
             fleet.lock(connection)
         find_cluster(context, connection, name)
-        before = descriptions.newest(connection, name)
-        _check_expectation(name, before, write.expectation)
-        if write.changed_revision not in (None, before.number if before is not None else None):
-            raise ChangedMeanwhile
-        digest = compiled.digest if compiled is not None else None
-        if write.by_agent and before is not None and before.digest is not None and not before.by_agent:
-            note = _kept_note(name, before)
-            return DescriptionWritten(
-                view=view_description(connection, before), changed=False, dry_run=write.dry_run, note=note
-            )
-        if digest == (before.digest if before is not None else None):
-            view = None if before is None else view_description(connection, before)
-            return DescriptionWritten(view=view, changed=False, dry_run=write.dry_run)
-        revision = DescriptionRevision(
-            cluster=name,
-            number=1 if before is None else before.number + 1,
-            at=now,
-            author=write.by.author,
-            claimed_by=write.by.claimed_by,
-            proof=write.by.proof,
-            message=write.message,
-            by_agent=write.by_agent,
-            digest=digest,
-            inventory=None if compiled is None else compiled.inventory,
+        return store_description(connection, name, compiled, write, context.clock())
+
+
+def store_description(
+    connection: Connection, name: str, compiled: Compiled | None, write: DescriptionWrite, now: datetime
+) -> DescriptionWritten:
+    """The same in a transaction that has locked the fleet, of a cluster that there is."""
+    before = descriptions.newest(connection, name)
+    _check_expectation(name, before, write.expectation)
+    if write.changed_revision not in (None, before.number if before is not None else None):
+        raise ChangedMeanwhile
+    digest = compiled.digest if compiled is not None else None
+    if write.by_agent and before is not None and before.digest is not None and not before.by_agent:
+        note = _kept_note(name, before)
+        return DescriptionWritten(
+            view=view_description(connection, before), changed=False, dry_run=write.dry_run, note=note
         )
-        view = DescriptionView(revision=revision, differences=differences_of(before, revision))
-        if not write.dry_run:
-            graph = None if compiled is None else StoredGraph(compiled.document, compiled.folded)
-            descriptions.add(connection, revision, graph)
-            state = replace(fleet.hold_state(connection, name), description=digest)
-            event = ClusterEvent(cluster=name, at=now, type=DESCRIBED, reason=_event_text(view)).by(write.by)
-            fleet.save(connection, state, event)
+    if digest == (before.digest if before is not None else None):
+        view = None if before is None else view_description(connection, before)
+        return DescriptionWritten(view=view, changed=False, dry_run=write.dry_run)
+    revision = DescriptionRevision(
+        cluster=name,
+        number=1 if before is None else before.number + 1,
+        at=now,
+        author=write.by.author,
+        claimed_by=write.by.claimed_by,
+        proof=write.by.proof,
+        message=write.message,
+        by_agent=write.by_agent,
+        digest=digest,
+        inventory=None if compiled is None else compiled.inventory,
+    )
+    view = DescriptionView(revision=revision, differences=differences_of(before, revision))
+    if not write.dry_run:
+        graph = None if compiled is None else StoredGraph(compiled.document, compiled.folded)
+        descriptions.add(connection, revision, graph)
+        state = replace(fleet.hold_state(connection, name), description=digest)
+        event = ClusterEvent(cluster=name, at=now, type=DESCRIBED, reason=_event_text(view)).by(write.by)
+        fleet.save(connection, state, event)
     was_agents = before is not None and before.by_agent and before.digest is not None
     takes_over = was_agents and digest is not None and not write.by_agent
     return DescriptionWritten(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -14,8 +15,11 @@ from agent.commands.options import common_options, configuration, engine_of, fai
 
 if TYPE_CHECKING:
     from agent.config import Config
+    from agent.engines.base import Engine
 
 _SECRET_VARIABLE = "RAINBOW_REGISTRATION_SECRET"
+#: The longest description that is sent with the registration, whose body is bounded; others follow with the token.
+_MOST_AT_REGISTRATION = 48 * 1024
 
 
 @click.command(
@@ -42,45 +46,67 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
     revoke it with `rainbowctl delete token` and register again.
     """
     from agent.transport import AdminClient, cluster_path
+    from ctl.client.errors import InvalidRequest
 
     config = configuration(file, **options)
+    engine = engine_of(config, config.state_directory / "jobs")
+    graph = _graph(engine)
+    is_sent = False
 
     def request_token() -> dict[str, Any]:
-        description = _description(config)
+        nonlocal is_sent
         client = AdminClient(config.endpoint, ca_file=config.ca_file)
-        body = {"secret": _secret(secret_file), "description": description}
-        return client.post(cluster_path(config.cluster, "register"), body)
+        path, secret, report = cluster_path(config.cluster, "register"), _secret(secret_file), _report(config, engine)
+        body = {"secret": secret, "report": report}
+        is_sent = graph is not None and len(json.dumps(graph)) <= _MOST_AT_REGISTRATION
+        try:
+            return client.post(path, {**body, "description": graph} if is_sent else body)
+        except InvalidRequest as error:
+            if not any(detail.get("field") == "report" for detail in error.details):
+                raise
+        is_sent = False  # by an older admin, which calls the report a description
+        return client.post(path, {"secret": secret, "description": report})
 
     _renew_token(config, request_token, f"Registered cluster {config.cluster}.", may_exist=False)
-    _describe(config)
+    if graph is not None and not is_sent:
+        _describe(config, engine)
 
 
-def _describe(config: Config) -> None:
+def _describe(config: Config, engine: Engine) -> None:
     """Send the description of the cluster; where that fails, the agent does it when it runs."""
     from agent.describer import Describer
     from agent.engines.safe import SafeEngine
     from agent.transport import AdminClient, Token
 
     client = AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
-    engine = SafeEngine(engine_of(config, config.state_directory / "jobs"))
-    Describer(config.cluster, engine, client, run=lambda send: send()).step()
+    Describer(config.cluster, SafeEngine(engine), client, run=lambda send: send()).step()
 
 
-def _description(config: Config) -> dict[str, Any]:
-    """The cluster, as far as its engine can describe it now."""
+def _graph(engine: Engine) -> dict[str, Any] | None:
+    """What the cluster has, as far as its engine can describe it now."""
+    from agent.engines.base import EngineError
+    from agent.engines.safe import SafeEngine
+
+    try:
+        return SafeEngine(engine).graph()
+    except EngineError:
+        return None  # the report says what is wrong with it
+
+
+def _report(config: Config, engine: Engine) -> dict[str, Any]:
+    """What there is to report of the cluster, as far as its engine can tell now."""
     from agent.engines.base import EngineError
 
-    engine = engine_of(config, config.state_directory / "jobs")
-    description: dict[str, Any] = {"engine": engine.name}
+    report: dict[str, Any] = {"engine": engine.name}
     if config.plugins:
-        description["plugins"] = list(config.plugins)
+        report["plugins"] = list(config.plugins)
     if config.properties:
-        description["properties"] = dict(config.properties)
+        report["properties"] = dict(config.properties)
     try:
-        description |= {"engine_version": engine.version(), "capacity": engine.capacity()[0]}
+        report |= {"engine_version": engine.version(), "capacity": engine.capacity()[0]}
     except EngineError as error:
         click.echo(f"warning: the cluster cannot be described: {error}", err=True)
-    return description
+    return report
 
 
 def _secret(file: str | None) -> str:

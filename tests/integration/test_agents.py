@@ -28,6 +28,7 @@ from admin.store.tokens import cluster_tokens
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, names, played_agent
 from tests.support.apps import context_of
+from tests.support.descriptions import pooled
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -118,6 +119,31 @@ def test_an_agent_registers_and_its_cluster_is_part_of_the_fleet(api: FlaskClien
     assert (cluster["state"], cluster["agent"], cluster["leases"]) == ("ready", "agent-1", 0)
     created(api, a, cluster=a)
     assert agent.take() == [a]
+
+
+def test_a_graph_is_stored_with_the_registration_and_a_wrong_one_registers_nothing(api: FlaskClient, a: str) -> None:
+    report, graph = {"engine": "slurm", "capacity": {"cpu": "24"}}, pooled(2, 12)
+    for description, field in (
+        ({"graph": {"nodes": {"0": {}}, "edges": []}}, "description.graph.nodes.0.metadata.type"),
+        ({**graph, "engine": "slurm"}, "description.engine"),
+        ({**graph, "scheduling": {}}, "description.scheduling"),
+        ({**graph, "subsystems": []}, "description.subsystems"),
+        ({"subsystems": {}}, "description.graph"),
+        ({"engine": "slurm"}, "description"),
+    ):
+        refused(register(api, a, report=report, description=description), 400, "invalid_request", field)
+    refused(register(api, a, report={"engin": "x"}, description=graph), 400, "invalid_request", "engin")
+    assert api.get(f"{API}/clusters/{a}").status_code == 404
+    token = ok(register(api, a, report=report, description=graph))["token"]
+    cluster = get(api, f"clusters/{a}")
+    assert (cluster["engine"], cluster["capacity"]["cpu"]) == ("slurm", "24")
+    described = get(api, f"clusters/{a}/description")
+    assert (described["revision"], described["author"], described["by_agent"]) == (1, f"cluster/{a}", True)
+    assert described["document"] == graph
+    agent = PlayedAgent(client=api, cluster=a, token=token)
+    assert agent.sync()["state"]["description"] == described["digest"]
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "2"}, "tasks": 13}}
+    refused(create(api, a, cluster=a, job=job), 400, "no_cluster_large_enough")
 
 
 def test_a_clusters_token_creates_and_reads_within_the_grants_of_its_cluster(app: Flask) -> None:

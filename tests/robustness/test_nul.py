@@ -73,7 +73,7 @@ AFTER = matching_token((datetime(2026, 3, 1, tzinfo=UTC), 1))
 VERTEX = {"metadata": {"type": "node", "name": "n1", "unit": "", "colour": "red"}}
 GRAPH = {"nodes": {"a": VERTEX, "b": {"metadata": {"type": "core"}}}, "edges": [{"source": "a", "target": "b"}]}
 BODIES: dict[str, dict[str, Any]] = {
-    "RegisterClusterBody": {"secret": "s" * 20, "description": {"a": "b"}},
+    "RegisterClusterBody": {"secret": "s" * 20, "report": {"a": "b"}, "description": {"graph": GRAPH}},
     "RotateBody": {"overlap": "10m"},
     "DescriptionBody": {"graph": GRAPH, "subsystems": {"io": {"graph": {"nodes": {"x": VERTEX}}}}, **AUTHOR},
     "DescriptionPatchBody": {"graph": GRAPH, "subsystems": {"io": {"graph": {"nodes": {"x": VERTEX}}}}, **AUTHOR},
