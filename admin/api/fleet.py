@@ -216,7 +216,7 @@ def switch_several_clusters(query: Fields, body: Fields) -> SwitchedClustersAnsw
 @operations.add("PUT", "/clusters/<name>/state", body=ReportBody, permission="clusters.report", errors=(404,))
 def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
     """Report what a cluster has, and what is free."""
-    return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
+    return ReportedAnswer.from_view(fleet.report_state(context(), name, body))
 
 
 @operations.add(

@@ -11,8 +11,10 @@ from msgspec import Meta
 from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
+from admin.core.fleet.report_checks import doubts_of
 from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
+from admin.core.settings.warnings import WarningCode
 from admin.messages.bids import BidRecordAnswer
 from admin.messages.definitions import DefinitionsPageQuery
 from admin.messages.effective import FieldEffectAnswer
@@ -22,6 +24,7 @@ from admin.messages.requests import NAME, Fields, Flag, PayloadField, RequestSch
 from admin.messages.shared import (
     Answer,
     Json,
+    NoticeAnswer,
     ProvenanceAnswer,
     StatesProvenance,
     Time,
@@ -281,6 +284,9 @@ class ClusterDetailsAnswer(ClusterAnswer):
         Meta(description=f"The first {MOST_EXECUTIONS} that wait without a cluster and whose requests name this one."),
     ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
+    report_warnings: Annotated[
+        list[str] | None, Meta(description="What its last report says that cannot be so, and does not count.")
+    ] = None
     recent_wait: Annotated[
         RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions started there first.")
     ] = None
@@ -314,6 +320,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
             waiting_for_it=[ClusterExecutionAnswer.from_execution(execution) for execution in details.waiting_for],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
+            report_warnings=doubts_of(details.cluster) or None,
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
             ignored_settings=FieldEffectAnswer.by_kind(details.ignored_settings or {}),
             described=details.described and ClusterDescribedAnswer.from_view(details.described),
@@ -340,3 +347,10 @@ class ClusterListAnswer(Answer):
 
 class ReportedAnswer(Answer):
     cluster: ClusterAnswer
+    warnings: Annotated[list[NoticeAnswer], Meta(description="What the report says that cannot be so.")]
+
+    @classmethod
+    def from_view(cls, view: ClusterView) -> ReportedAnswer:
+        code = WarningCode.DOUBTFUL_REPORT.value
+        warnings = [NoticeAnswer(code=code, message=message) for message in doubts_of(view.cluster)]
+        return cls(cluster=ClusterAnswer.from_view(view), warnings=warnings)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Self
 from marshmallow import fields
 from msgspec import Meta, Raw
 
+from admin.core.graph.inventories import warnings_of
 from admin.messages.requests import AuthorshipFields, Fields, Number, RequestSchema
 from admin.messages.shared import Answer, ClaimedBy, ProofField, Time
 from admin.services.description_views import DescriptionView
@@ -95,6 +96,9 @@ class DescriptionRevisionAnswer(Answer):
     differences: Annotated[
         list[str], Meta(description="In what it differs from the revision before; empty where that is no longer kept.")
     ]
+    warnings: Annotated[
+        list[str] | None, Meta(description="What is questionable about it, such as nodes of one name.")
+    ] = None
 
     @classmethod
     def from_view(cls, view: DescriptionView, **more: object) -> Self:
@@ -105,6 +109,7 @@ class DescriptionRevisionAnswer(Answer):
             revision=revision.number,
             types=None if inventory is None else {name: TypeCount(**of) for name, of in inventory["types"].items()},
             subsystem_vertices=(inventory or {}).get("subsystems") or None,
+            warnings=warnings_of(inventory) or None,
             differences=list(view.differences),
             **more,
         )

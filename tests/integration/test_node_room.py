@@ -16,6 +16,7 @@ from tests.support.placing import (
     created,
     execution,
     explanation,
+    get,
     ok,
     pool,
     put_attribute,
@@ -94,6 +95,37 @@ def test_rules_may_ask_for_a_place_on_the_free_nodes(two: FlaskClient, context: 
     report(two, "b", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
     decide_waiting(context)
     assert execution(two, "fourth")["cluster"] == "b"
+
+
+def test_a_report_is_warned_of_that_has_more_than_there_is_and_none_of_it_counts(two: FlaskClient) -> None:
+    put_pool(two, "p", ["a"], strategy="spill")
+    nodes = {"n1": {"cpu": "99", "gpu": "1"}, "n2": {"cpu": "0"}, "n3": {"closed": True}, "zzz": {"cpu": "3"}}
+    state = {"capacity": {"cpu": "12", "nodes": 3}, "free": {"cpu": "99"}, "nodes": nodes}
+    answer = ok(two.put(f"{API}/clusters/a/state", json=state))
+    told = [
+        "99 cpu free, of 12 in all: 12 count.",
+        "'zzz' is a node that the description does not have, and does not count.",
+        "'n1' with 99 core free, of 4: what a node does not have does not count.",
+    ]
+    assert answer["warnings"] == [{"code": "doubtful_report", "message": message} for message in told]
+    assert get(two, "clusters/a")["report_warnings"] == told
+    assert answer["cluster"]["reported_free"]["cpu"] == "12"
+    bodies = [asked(f"e{number}", **job(3), **pool("p")) for number in range(2)]
+    results = ok(two.post(f"{API}/executions", json={"executions": bodies}))["results"]
+    assert [result.get("cluster") for result in results] == ["a", None]
+    right = ok(two.put(f"{API}/clusters/a/state", json={**state, "free": {"cpu": "4"}, "nodes": {"n1": {"cpu": "4"}}}))
+    assert right["warnings"] == []
+    assert "report_warnings" not in get(two, "clusters/a")
+
+
+def test_nodes_of_one_name_are_warned_of(api: FlaskClient) -> None:
+    graph = pooled(3, 4)
+    graph["graph"]["nodes"]["n2"]["metadata"]["name"] = "n1"
+    answer = describe(api, "a", graph)
+    [warning] = answer["description"]["warnings"]
+    assert warning.startswith("2 nodes are called 'n1': ")
+    assert get(api, "clusters/a/description/tree")["warnings"] == [warning]
+    assert "warnings" not in describe(api, "a", pooled(3, 4))["description"]
 
 
 def test_work_of_a_weighted_pool_waits_at_a_busy_cluster(two: FlaskClient) -> None:

@@ -325,13 +325,15 @@ class Cluster:
 
 def build_cluster(definition: Definition, state: ClusterState, machine: Machine | None = None) -> Cluster:
     """A cluster of a definition and a state; the reported capacity overrides the declared one."""
-    capacity = {**definition.payload.get("capacity", {}), **state.report.get("capacity", {})}
-    free = state.report.get("free")
+    sizes = {**definition.payload.get("capacity", {}), **state.report.get("capacity", {})}
+    capacity, free = parse_capacity(sizes), state.report.get("free")
     return Cluster(
         definition=definition,
         state=state,
-        capacity=parse_capacity(capacity) if capacity else None,
-        free=parse_capacity(free) if free is not None else None,
+        capacity=capacity if sizes else None,
+        free=None
+        if free is None
+        else {name: min(amount, capacity.get(name, amount)) for name, amount in parse_capacity(free).items()},
         machine=machine,
     )
 

@@ -50,6 +50,7 @@ class VertexReader:
         self._amounts: dict[tuple[str, int, str], int] = {}  #: those that were checked
         self._plain: dict[tuple[Any, Any], Feature] = {}  #: of vertices that say no more than their type and size
         self._read = 0  #: vertices so far
+        self.repeated_names: dict[str, int] = {}  #: how many nodes have a name that others have too
 
     def read(self, document: Any, where: Path, subsystem: str) -> ReadGraph:
         """The graph of a document, which is the main one or that of a subsystem."""
@@ -147,7 +148,10 @@ class VertexReader:
         if subsystem != CONTAINMENT:
             return DescribedVertex(str(type_), amount, 1, self.feature(metadata, (*where, id_), subsystem), metadata)
         if type_ == NODE and isinstance(metadata.get("name"), str):
-            names[metadata["name"]] = id_
+            name = metadata["name"]
+            if name in names:
+                self.repeated_names[name] = self.repeated_names.get(name, 1) + 1
+            names[name] = id_
         fields = self._main_feature(metadata, (*where, id_), type_, size)
         return DescribedVertex(str(type_), amount, size if type(size) is int else 1, fields, metadata)
 

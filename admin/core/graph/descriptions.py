@@ -63,4 +63,7 @@ def _read(
         subsystem_reader.link(name, subsystem, vertices, links)
     problems.stop_if_any()
     graph = TreeBuilder(shapes, problems).build(vertices, names, parents, links)
-    return replace(graph, inline_subsystem_counts=inline_counts) if inline_counts else graph
+    repeated = vertex_reader.repeated_names
+    if not inline_counts and not repeated:
+        return graph
+    return replace(graph, inline_subsystem_counts=inline_counts, repeated_names=repeated)

@@ -52,6 +52,8 @@ class ClusterGraph:
     is_free_part: bool = False  #: only what is free of a cluster
     #: How many vertices of each subsystem stood among those of its document; known while that is read.
     inline_subsystem_counts: Mapping[str, int] = field(default_factory=dict, repr=False)
+    #: How many nodes have a name that others have too, known as long.
+    repeated_names: Mapping[str, int] = field(default_factory=dict, repr=False)
     scope: Shape = field(init=False, repr=False)  #: what holds the root, so that a request may ask for the root too
 
     def __post_init__(self) -> None:

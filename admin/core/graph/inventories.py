@@ -15,6 +15,8 @@ from admin.core.quantities import parse_quantity
 
 #: Fields of which an inventory keeps what they say: nodes of Kubernetes have dozens of labels.
 _MOST_FIELDS = 200
+#: Names of nodes that are not their own, of which an inventory keeps how many have them.
+_MOST_NAMES = 5
 
 
 def inventory_of(graph: ClusterGraph, subsystems: Mapping[str, int]) -> dict[str, Any]:
@@ -22,7 +24,9 @@ def inventory_of(graph: ClusterGraph, subsystems: Mapping[str, int]) -> dict[str
     many vertices each subsystem has.
     """
     summary = summarize(graph)
+    repeated = dict(sorted(graph.repeated_names.items())[:_MOST_NAMES])
     return {
+        **({"repeated_names": repeated} if repeated else {}),
         "types": {
             type_: {"vertices": count, "amount": show_amount(type_, summary.totals.get(type_, 0))}
             for type_, count in summary.vertices.items()
@@ -48,6 +52,16 @@ def _fields(graph: ClusterGraph) -> dict[str, dict[str, Any]]:
         }
         for name, counts in sorted(values.items())[:_MOST_FIELDS]
     }
+
+
+def warnings_of(inventory: Mapping[str, Any] | None) -> list[str]:
+    """What is questionable about a description, though it is stored."""
+    repeated: Mapping[str, int] = (inventory or {}).get("repeated_names", {})
+    return [
+        f"{count} nodes are called '{name}': what a report tells of '{name}' counts for one of them alone. Give each "
+        "node a name of its own."
+        for name, count in repeated.items()
+    ]
 
 
 def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[str]:

@@ -34,7 +34,7 @@ class Room:
     def __init__(self, machine: Machine, nodes: Mapping[str, Mapping[str, Any]]) -> None:
         known = {name: node for name, node in nodes.items() if name in machine.graph.positions}
         closed = [name for name, node in known.items() if node.get("closed")]
-        amounts = {name: _free(node) for name, node in known.items() if not node.get("closed")}
+        amounts = {name: amounts_of(node) for name, node in known.items() if not node.get("closed")}
         self._free = machine.machines.free(machine, amounts, closed)
 
     def lacks(self, asked: Asked, asks: str) -> str:
@@ -44,7 +44,7 @@ class Room:
         return describe_shortages(shortages[:_MOST_NAMED])
 
 
-def _free(node: Mapping[str, Any]) -> dict[str, int]:
+def amounts_of(node: Mapping[str, Any]) -> dict[str, int]:
     """What is free of a node, by the types of a graph."""
     amounts = parse_capacity({name: quantity for name, quantity in node.items() if name in GRAPH_TYPES})
     return {GRAPH_TYPES[name]: amount for name, amount in amounts.items()}

@@ -48,6 +48,7 @@ class WarningCode(StrEnum):
     UNSEEN_CLUSTER = "unseen_cluster"
     UNKNOWN_CAPACITY = "unknown_capacity"
     REPORTED_CAPACITY = "reported_capacity"
+    DOUBTFUL_REPORT = "doubtful_report"
     SHADOWED_DEFINITION = "shadowed_definition"
     SHADOWED_PROPERTY = "shadowed_property"
     CLOCK_JUMPED = "clock_jumped"

@@ -108,6 +108,8 @@ def _show_counts(session: Session, answer: Document) -> None:
     printer.sentence(_heading(session, answer))
     if answer.get("differences"):
         printer.sentence(f"differs from the revision before: {', '.join(answer['differences'])}", indent="  ")
+    for warning in answer.get("warnings") or []:
+        printer.sentence(f"warning: {warning}", indent="  ")
 
 
 def _heading(session: Session, answer: Document) -> str:
@@ -236,3 +238,5 @@ def _report(session: Session, name: str, answer: Document) -> None:
     printer.note(f"The description of cluster {name} {has} at revision {description.get('revision')}: {differences}.")
     if answer.get("note"):
         printer.note(str(answer["note"]))
+    for warning in description.get("warnings") or []:
+        printer.warning(warning)

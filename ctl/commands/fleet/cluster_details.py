@@ -123,6 +123,8 @@ def _lines(
     yield "waited", _recent_wait(cluster.get("recent_wait"))
     yield "bids", _bids(cluster.get("bids"))
     yield "reported", when(cluster.get("reported_at"))
+    for warning in cluster.get("report_warnings") or []:  # an older admin does not say
+        yield "", f"warning: {warning}"
     yield "eta", str(cluster.get("eta") or "")
     yield "switched by", switched_by
     yield "drains until", when(cluster.get("drain_deadline"), is_ahead=True)

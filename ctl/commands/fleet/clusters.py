@@ -336,5 +336,6 @@ def update_cluster_state(session: Session, name: str, file: str) -> None:
         raise locate_error(error, document) from None
     if session.printer.is_table:
         session.printer.note(f"Reported the state of cluster {name}.")
+        session.printer.warnings(answer.get("warnings") or [])
     else:
         show(session, _CLUSTER, [{"name": name, **(answer.get("cluster") or {})}], answer)

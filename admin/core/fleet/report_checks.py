@@ -1,0 +1,63 @@
+"""Checks of reports: what an agent reports of its cluster that cannot be as it says.
+
+Nothing is refused for it, since the rest of the report is worth having; what cannot be free does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from admin.core.fleet.clusters import Cluster
+from admin.core.graph.machines import Machine
+from admin.core.graph.rooms import amounts_of
+from admin.core.graph.units import show_amount
+from admin.core.problems import list_first
+from admin.core.resources import format_amount, parse_capacity
+
+#: Nodes that a sentence names; the others are counted.
+_MOST_NAMED = 3
+
+
+def doubts_of(cluster: Cluster) -> list[str]:
+    """What is wrong with the last report of a cluster, each as a sentence."""
+    return [*_amounts(cluster), *_nodes(cluster.machine, cluster.state.report.get("nodes", {}))]
+
+
+def _amounts(cluster: Cluster) -> Iterator[str]:
+    """What is free beyond the capacity, and capacity beyond what the description has."""
+    capacity, machine = cluster.capacity or {}, cluster.machine
+    for resource, free in parse_capacity(cluster.state.report.get("free", {})).items():
+        has = capacity.get(resource, free)
+        if free > has:
+            size = format_amount(resource, has)
+            yield f"{format_amount(resource, free)} {resource} free, of {size} in all: {size} count."
+    for resource, amount in parse_capacity(cluster.state.report.get("capacity", {})).items():
+        described = machine.total(resource) if machine is not None else None
+        if described is not None and amount > described:
+            size = format_amount(resource, described)
+            yield f"{format_amount(resource, amount)} {resource} in all, and the description has {size}."
+
+
+def _nodes(machine: Machine | None, nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Nodes that the description does not have, or of which more is free than they have."""
+    if machine is None:
+        return
+    graph = machine.graph
+    unknown = [name for name in nodes if name not in graph.positions]
+    if unknown:
+        verb = "is a node" if len(unknown) == 1 else "are nodes"
+        named = list_first([f"'{name}'" for name in unknown], _MOST_NAMED)
+        yield f"{named} {verb} that the description does not have, and does not count."
+    excessive = []
+    for name, node in nodes.items():
+        if name in unknown or node.get("closed"):
+            continue
+        shape = graph.shape_at(graph.positions[name])
+        has = shape.below if shape.runs else {shape.type: shape.amount}
+        for type_, free in amounts_of(node).items():
+            if type_ in machine.summary.totals and free > has.get(type_, 0):
+                size = show_amount(type_, has.get(type_, 0))
+                excessive.append(f"'{name}' with {show_amount(type_, free)} {type_} free, of {size}")
+    if excessive:
+        yield f"{list_first(excessive, _MOST_NAMED)}: what a node does not have does not count."
