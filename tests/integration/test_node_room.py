@@ -104,8 +104,8 @@ def test_a_report_is_warned_of_that_has_more_than_there_is_and_none_of_it_counts
     answer = ok(two.put(f"{API}/clusters/a/state", json=state))
     told = [
         "99 cpu free, of 12 in all: 12 count.",
-        "'zzz' is a node that the description does not have, and does not count.",
-        "'n1' with 99 core free, of 4: what a node does not have does not count.",
+        "'zzz': the description has no such node, so that nothing of it counts.",
+        "'n1' with 99 cores free, of 4: what a node does not have does not count.",
     ]
     assert answer["warnings"] == [{"code": "doubtful_report", "message": message} for message in told]
     assert get(two, "clusters/a")["report_warnings"] == told

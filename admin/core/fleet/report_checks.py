@@ -11,7 +11,7 @@ from typing import Any
 from admin.core.fleet.clusters import Cluster
 from admin.core.graph.machines import Machine
 from admin.core.graph.rooms import amounts_of
-from admin.core.graph.units import show_amount
+from admin.core.graph.units import plural, show_amount
 from admin.core.problems import list_first
 from admin.core.resources import format_amount, parse_capacity
 
@@ -46,9 +46,8 @@ def _nodes(machine: Machine | None, nodes: Mapping[str, Mapping[str, Any]]) -> I
     graph = machine.graph
     unknown = [name for name in nodes if name not in graph.positions]
     if unknown:
-        verb = "is a node" if len(unknown) == 1 else "are nodes"
         named = list_first([f"'{name}'" for name in unknown], _MOST_NAMED)
-        yield f"{named} {verb} that the description does not have, and does not count."
+        yield f"{named}: the description has no such node, so that nothing of it counts."
     excessive = []
     for name, node in nodes.items():
         if name in unknown or node.get("closed"):
@@ -58,6 +57,6 @@ def _nodes(machine: Machine | None, nodes: Mapping[str, Mapping[str, Any]]) -> I
         for type_, free in amounts_of(node).items():
             if type_ in machine.summary.totals and free > has.get(type_, 0):
                 size = show_amount(type_, has.get(type_, 0))
-                excessive.append(f"'{name}' with {show_amount(type_, free)} {type_} free, of {size}")
+                excessive.append(f"'{name}' with {show_amount(type_, free)} {plural(type_)} free, of {size}")
     if excessive:
         yield f"{list_first(excessive, _MOST_NAMED)}: what a node does not have does not count."
