@@ -82,8 +82,11 @@ def read_identifier(document: Mapping[str, Any], noun: str) -> Identifier:
     return Identifier(**{key: document[key] for key in ("project", "domain", "name", "version")})
 
 
-def read_workflow(spec: Any) -> dict[str, Any]:
-    """A workflow's spec in its normal form; Invalid with every problem."""
+def read_workflow(spec: Any, *, is_stored: bool = False) -> dict[str, Any]:
+    """A workflow's spec in its normal form; Invalid with every problem.
+
+    One that is stored may require what is not understood, or nothing: earlier versions took that.
+    """
     normal: dict[str, Any] = read(WORKFLOW_SPEC, spec, ("spec",))
     if "job" not in normal:
         raise invalid("spec.job", "is missing: a workflow is a job with typed inputs.")
@@ -91,9 +94,11 @@ def read_workflow(spec: Any) -> dict[str, Any]:
     job = read_job(normal["job"], ("spec", "job"))
     declared = read_declarations(normal.get("inputs") or {}, ("spec", "inputs"), problems)
     check_job_templates(job, declared, ("spec", "job"), problems)
-    problems += empty_problems(job.get("compatibility"), ("spec", "job", "compatibility"))
+    if not is_stored:
+        problems += empty_problems(job.get("compatibility"), ("spec", "job", "compatibility"))
     raise_problems(problems)
-    request_of(job, ("spec", "job"))  # which refuses requirements that are not understood
+    if not is_stored:
+        request_of(job, ("spec", "job"))  # which refuses requirements that are not understood
     inputs = {name: input_.payload() for name, input_ in declared.items()}
     workflow = {"description": normal.get("description"), "inputs": inputs, "job": job}
     return {name: value for name, value in workflow.items() if value}

@@ -57,13 +57,31 @@ def register_workflow(
 ) -> tuple[Registered, bool]:
     """Register a version of a workflow; the second value says whether it is new."""
     identifier = read_identifier(id, "workflow")
-    normal = read_workflow(spec)
+    try:
+        normal = read_workflow(spec)
+    except Invalid:
+        stored = _find_alike(context, identifier, spec)
+        if stored is None:
+            raise
+        return stored, False
     new = Registered(
         id=identifier, spec=normal, digest=digest(normal), created_at=context.clock(), **_author(authorship)
     )
     with context.database.transaction(dry_run=dry_run) as connection:
         _check_open(context, connection, identifier)
         return _register(connection, workflows, new, dry_run=dry_run)
+
+
+def _find_alike(context: Context, identifier: Identifier, spec: object) -> Registered | None:
+    """The version of that name, if an earlier version of the admin registered it with the same spec."""
+    try:
+        normal = read_workflow(spec, is_stored=True)
+    except Invalid:
+        return None
+    with context.database.reading() as connection:
+        _check_open(context, connection, identifier)
+        stored = registrations.get(connection, workflows, identifier)
+    return stored if stored is not None and not differences(stored.spec, normal) else None
 
 
 def register_launch_plan(

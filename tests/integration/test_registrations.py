@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 
 from admin.services import changes, row_warnings
 from admin.services.context import Context
 from admin.services.warnings import stored_warnings
 from admin.store.cache import launchables
 from admin.store.cache.launchables import Launchables
+from admin.store.registration_tables import workflows
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -55,6 +56,23 @@ def launch(name: str, **more: Any) -> dict[str, Any]:
 def place(project: str) -> dict[str, str]:
     """Where a test registers things of its own."""
     return {"project": project, "domain": "development"}
+
+
+@pytest.mark.parametrize("extra", [{"compatibility": {"io": {}}}, {"requires": [{"name": "io", "match": "nvme"}]}])
+def test_what_an_earlier_version_registered_and_is_refused_now_is_unchanged(
+    shared: FlaskClient, shared_app: Flask, place: dict[str, str], extra: dict[str, Any]
+) -> None:
+    job = {"command": ["true"], **extra}
+    refused(register_workflow(shared, "old", project=place["project"], job=job), 400, "invalid_request")
+    ok(register_workflow(shared, "old", project=place["project"], job={"command": ["true"]}))
+    is_old = (workflows.c.project == place["project"], workflows.c.name == "old")
+    with context_of(shared_app).database.writing() as connection:
+        spec = {**connection.execute(select(workflows.c.spec).where(*is_old)).scalar_one(), "job": job}
+        connection.execute(update(workflows).where(*is_old).values(spec=spec, digest="of an earlier version"))
+    answer = ok(register_workflow(shared, "old", project=place["project"], job=job))
+    assert answer["created"] is False
+    other = {**job, "command": ["false"]}
+    refused(register_workflow(shared, "old", project=place["project"], job=other), 400, "invalid_request")
 
 
 def test_a_version_is_registered_once_and_never_edited(shared: FlaskClient, place: dict[str, str]) -> None:

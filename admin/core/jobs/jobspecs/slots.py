@@ -242,9 +242,15 @@ class GroupSlots(Slots):
                 self.nodes = self.count
             inner = self._read_with(fields, path)
             if len(inner) != 1:
-                reason = "a slot stands beside other resources: put them into the slot."
-                if self.nodes is None:
+                if _count_slots(inner) > 1:
+                    reason = (
+                        f"a {fields['type']} holds slots that are given apart, and the tasks of a job are all alike: give "
+                        "one slot with a count, or create one execution for each kind."
+                    )
+                elif self.nodes is None:
                     reason = f"a {fields['type']} holds exactly one resource here: give the nodes or slots in it."
+                else:
+                    reason = "a slot stands beside other resources: put them into the slot."
                 add_problem(self.problems, (*path, "with"), reason)
                 return
             path = (*path, "with", "0")
@@ -296,6 +302,11 @@ class GroupSlots(Slots):
         for index, entry in enumerate(requires):
             if read_requirement(entry, (*path, str(index)), self.problems) is not None and entry not in self.requires:
                 self.requires.append(dict(entry))
+
+
+def _count_slots(resources: list[Any]) -> int:
+    """How many of some resources are slots, or hold some."""
+    return sum(_holds_slots([resource], may_be_nodes=False) for resource in resources)
 
 
 def is_other(type_: object) -> bool:

@@ -619,6 +619,8 @@ def test_a_jobspec_without_resources_asks_for_none() -> None:
         (group(**NODE) | {"attributes": {"queue": "x"}}, "attributes.queue", "unknown field 'queue'"),
         (group(**NODE) | {"attributes": None}, "attributes", "is left empty"),
         (group(type="rack"), "resources.g.with", "a rack holds exactly one resource here"),
+        (group(type="node", **{"with": [slot(), slot(core(2))]}), "resources.g.with", "slots that are given apart"),
+        (group(type="node", **{"with": [slot(), core()]}), "resources.g.with", "a slot stands beside other resources"),
         (group(type="Nodes"), "resources.g.type", "unknown resource type 'Nodes'"),
         (group(type="a shelf"), "resources.g.type", "unknown resource type 'a shelf'"),
         (group(count=1), "resources.g.type", "is missing"),
