@@ -244,8 +244,8 @@ class GroupSlots(Slots):
             if len(inner) != 1:
                 if _count_slots(inner) > 1:
                     reason = (
-                        f"a {fields['type']} holds slots that are given apart, and the tasks of a job are all alike: give "
-                        "one slot with a count, or create one execution for each kind."
+                        f"a {fields['type']} holds slots that are given apart, and the tasks of a job are all alike: "
+                        "give one slot with a count, or create one execution for each kind."
                     )
                 elif self.nodes is None:
                     reason = f"a {fields['type']} holds exactly one resource here: give the nodes or slots in it."
