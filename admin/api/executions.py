@@ -27,7 +27,7 @@ from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import MOST_SHOWN, RedecideBody, conditions_of, scope_of, time_of
 from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyEndedAnswer
 from admin.messages.unknown_names import UnknownNameAnswer
-from admin.services import abandonments, executions, requested_redecisions, terminations
+from admin.services import abandonments, endings, executions, requested_redecisions, terminations
 from admin.services.comparisons import compare_execution, compare_executions
 from admin.services.explanations import explain, view_execution
 from admin.services.logs import LogRequest, read_log, read_output, read_outputs
@@ -228,7 +228,7 @@ def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
     if query["dry_run"]:
         preview = terminations.preview_end(context(), execution_id(**key), give_up=body["give_up"])
         return EndedAnswer.from_preview(preview)
-    end = abandonments.give_up if body["give_up"] else executions.terminate
+    end = abandonments.give_up if body["give_up"] else endings.terminate
     execution, is_change = end(context(), execution_id(**key), body.get("cause"), actor(body))
     return EndedAnswer.from_execution(execution, terminations.silent_end(context(), execution), changed=is_change)
 
@@ -236,7 +236,7 @@ def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
 @operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody, permission="executions.end")
 def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
     """End every execution that a selector fits, or give up those at silent clusters."""
-    end = abandonments.give_up_many if body["give_up"] else executions.terminate_many
+    end = abandonments.give_up_many if body["give_up"] else endings.terminate_many
     ended = end(
         context(),
         conditions_of(body["selector"], context().clock()),

@@ -12,7 +12,7 @@ from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import Fields, Whole
 from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
 from admin.messages.shared import Answer, Time
-from admin.services.executions import EndedMany
+from admin.services.endings import EndedMany
 from admin.services.terminations import EndPreview, SilentEnd
 from admin.store.executions import Execution, ListedExecution
 

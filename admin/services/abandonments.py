@@ -18,8 +18,9 @@ from admin.core.times import show_time
 from admin.errors import NotSilent
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.endings import EndedMany, end_first
 from admin.services.execution_tokens import give_back_of_ended
-from admin.services.executions import EndedMany, end_first, find_execution, get_execution, matching_unfinished
+from admin.services.executions import find_execution, get_execution, matching_unfinished
 from admin.services.silences import was_silent_before_drain
 from admin.store import executions, fleet
 from admin.store.executions import Execution, ExecutionId, ListedExecution

@@ -38,7 +38,7 @@ from admin.services.context import Context
 from admin.services.creator_rights import current_rights
 from admin.services.deciders import route_of
 from admin.services.decision_views import workload_of
-from admin.services.executions import end
+from admin.services.endings import end
 from admin.services.new_decisions import store_again
 from admin.services.redecision_rounds import Redecided, Round
 from admin.store import bid_rounds, bids, executions, fleet

@@ -23,7 +23,7 @@ from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.granted_uses import granted_uses
 from admin.services.machines import machines_of
-from admin.store import active_plans, attributes, executions, fleet, registrations
+from admin.store import active_plans, attributes, fleet, registrations, unfinished
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
 from admin.store.registration_tables import launch_plans, workflows
@@ -270,9 +270,9 @@ def users_of(
 
 def _executions(connection: Connection, describe: Callable[[int, Sequence[str]], str], **columns: str) -> Iterator[Use]:
     """The unfinished executions that have some values, as one user."""
-    count = executions.count_unfinished(connection, **columns)
+    count = unfinished.count(connection, **columns)
     if count:
-        first = tuple(map(str, executions.first_unfinished(connection, _MOST_NAMED, **columns)))
+        first = tuple(map(str, unfinished.first(connection, _MOST_NAMED, **columns)))
         yield Use(noun="executions", reason=describe(count, first), executions=first)
 
 

@@ -35,7 +35,7 @@ from admin.services.description_views import DescriptionView, newest_description
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.own_settings import EffectsByKind
 from admin.services.silences import ClusterLoss, note_silences, view_cluster_loss
-from admin.store import bids, cluster_events, execution_queue, executions, fleet
+from admin.store import bids, cluster_events, execution_queue, executions, fleet, unfinished
 from admin.store.bids import BidRecord
 from admin.store.cluster_events import CHANGED, ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
@@ -222,7 +222,7 @@ def view_cluster(context: Context, connection: Connection, name: str) -> Cluster
     current = current_fleet(context, connection)
     [view] = _views(context, connection, current, [find_cluster(context, connection, name)])
     pools = [current.pools[pool] for pool in view.pools]
-    leased = _seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS))
+    leased = _seen(context, unfinished.leases_at(connection, name, MOST_EXECUTIONS))
     return ClusterDetails(
         **vars(view),
         leased=leased,
@@ -283,8 +283,8 @@ def find_clusters(context: Context, connection: Connection, names: Sequence[str]
 
 
 def _views(context: Context, connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
-    counts = executions.counts_by_cluster(connection)
-    leases = executions.leases_by_cluster(connection)
+    counts = unfinished.counts_by_cluster(connection)
+    leases = unfinished.leases_by_cluster(connection)
     by_name = _with_states(connection, clusters)
     clusters = list(by_name.values())
     waiting = execution_queue.taken_by_waiting(connection, by_name, context.clock())

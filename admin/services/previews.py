@@ -41,7 +41,7 @@ from admin.services.redecisions import preview
 from admin.services.silences import foresee_cluster_loss
 from admin.services.simulators import KeyedRequest, Simulator
 from admin.services.use_reach import scopes_of
-from admin.store import execution_queue, executions
+from admin.store import execution_queue, executions, unfinished
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
@@ -107,7 +107,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     missing = _missing_agents(context, connection, silent)
     agents = {name: replace(agent, drained_at=draining.get(name)) for name, agent in missing.items()}
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
-    leased = executions.leased_at(connection, draining, most + 1)
+    leased = unfinished.leased_at(connection, draining, most + 1)
     described = _with_switches(context, connection, fleet_now, new_states)
     rights = current_rights(context, connection)
     preview = _preview(
@@ -156,7 +156,7 @@ def _cordoned_by(cluster: Cluster) -> str:
 
 def _notes_of_running(connection: Connection, clusters: Iterable[str]) -> Iterator[str]:
     """A sentence about each cluster that gets no new work and has executions, which go on there."""
-    leases = executions.leases_by_cluster(connection)
+    leases = unfinished.leases_by_cluster(connection)
     for name in clusters:
         number = leases.get(name, 0)
         if number:
@@ -259,8 +259,8 @@ def _preview_definitions(
     undefined = [name for kind, name in gone if kind is FleetKind.CLUSTER and name in fleet_now.clusters]
     gone_clusters = [fleet_now.clusters[name] for name in undefined if not fleet_then.has_cluster(name)]
     groups = [(kind.noun, name) for kind, name in gone if kind is not FleetKind.CLUSTER]
-    by_id = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
-    by_id |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
+    by_id = {execution.id: execution for execution in unfinished.leased_by(connection, groups, most + 1)}
+    by_id |= {execution.id: execution for execution in unfinished.leased_at(connection, undefined, most + 1)}
     leased = [by_id[id] for id in sorted(by_id)]
     silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
     agents = _missing_agents(context, connection, gone_clusters, are_removed=True)
@@ -312,7 +312,7 @@ def _count_beyond(
 ) -> int:
     """How many executions wait, or are with the agents of some clusters or placed by some routes, above a limit."""
     beyond = execution_queue.count_waiting(connection) - most if len(waiting) > most else 0
-    return beyond + (executions.count_leased(connection, clusters, routes) - most if len(leased) > most else 0)
+    return beyond + (unfinished.count_leased(connection, clusters, routes) - most if len(leased) > most else 0)
 
 
 def _missing_agents(

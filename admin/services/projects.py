@@ -18,7 +18,7 @@ from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.scopes import known_projects
-from admin.store import executions, projects, revisions, row_changes
+from admin.store import projects, revisions, row_changes, unfinished
 
 
 def project_provenance(context: Context, listed: Sequence[Project]) -> Mapping[str, Mapping[str, Provenance]]:
@@ -93,11 +93,11 @@ _MOST_NAMED = 20
 def preview_archiving(context: Context, project_id: str) -> Archiving:
     """What archiving a project would mean for its executions."""
     with context.database.reading() as connection:
-        unfinished = executions.count_unfinished(connection, project=project_id)
+        in_all = unfinished.count(connection, project=project_id)
         waiting = {"project": project_id, "phase": Phase.QUEUED.value}
-        number = executions.count_unfinished(connection, **waiting)
-        first = executions.first_unfinished(connection, _MOST_NAMED, **waiting)
-    return Archiving(waiting=number, running=unfinished - number, first_waiting=tuple(map(str, first)))
+        number = unfinished.count(connection, **waiting)
+        first = unfinished.first(connection, _MOST_NAMED, **waiting)
+    return Archiving(waiting=number, running=in_all - number, first_waiting=tuple(map(str, first)))
 
 
 def seed_projects(context: Context) -> list[str]:

@@ -7,8 +7,8 @@ from admin.core.executions.limits import QUEUEING_BUDGET_EXCEEDED
 from admin.core.times import show_time
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.endings import end
 from admin.services.execution_tokens import give_back_of_ended
-from admin.services.executions import end
 from admin.store import execution_queue, executions, limit_scopes
 from admin.store.executions import Execution
 

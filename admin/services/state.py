@@ -21,7 +21,7 @@ from admin.services.definitions import current_fleet
 from admin.services.execution_quotas import every_usage
 from admin.services.token_lines import count_waiting
 from admin.services.warnings import admin_warnings, stored_warnings
-from admin.store import execution_queue, executions, fleet, registrations, revisions
+from admin.store import execution_queue, fleet, registrations, revisions, unfinished
 from admin.store.named_payloads import StoredPayload
 from admin.store.schema import SchemaState, schema_state
 from admin.store.token_backends.base import TokensUnavailable
@@ -83,14 +83,14 @@ class StateSummary:
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
             moment = head, registrations.number(connection)
-            unfinished = list(executions.unfinished_counts(connection))
+            unfinished_counts = list(unfinished.counts(connection))
             fleet_now = current_fleet(self._context, connection).with_states(fleet.states(connection))
             taken = execution_queue.taken_by_waiting(connection, fleet_now.clusters, now)
             about_admin = admin_warnings(self._context, connection)
             pools = TOKEN_POOLS.some(connection, TOKEN_POOLS.names(connection))
             quotas = every_usage(self._context, connection, _MAX_QUOTAS)
         waiting = Counter[str]()
-        for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:
+        for phase, _reason, _domain, cluster, _pool, _label, count in unfinished_counts:
             waiting[cluster] += count if phase == Phase.QUEUED.value else 0
         current = Counter(warning.code.value for warning in [*about_admin, *expected_warnings(fleet_now, waiting)])
         clusters = fleet_now.clusters
@@ -104,7 +104,7 @@ class StateSummary:
             return State(
                 warnings={**self._warnings, **current},
                 revision=head,
-                executions=unfinished,
+                executions=unfinished_counts,
                 quotas=[
                     ([*limit.scope.sort_key, limit.field], limit.in_units(used), limit.in_units(limit.most))
                     for limit, used in quotas

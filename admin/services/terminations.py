@@ -13,7 +13,8 @@ from admin.core.executions.silences import describe_remedy
 from admin.core.fleet.clusters import Health
 from admin.services.abandonments import phase_when_given_up
 from admin.services.context import Context
-from admin.services.executions import TERMINATED, find_execution
+from admin.services.endings import TERMINATED
+from admin.services.executions import find_execution
 from admin.services.silences import find_silence, give_up_command, heard_last, note_silence
 from admin.store import fleet
 from admin.store.executions import Execution, ExecutionId, ListedExecution

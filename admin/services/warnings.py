@@ -27,7 +27,7 @@ from admin.services.refused_workflows import Refusals
 from admin.services.row_warnings import EXAMINED, START, examine_rows
 from admin.services.visibility import seen_warnings
 from admin.services.warning_provenance import with_setters
-from admin.store import attributes, decision_basis, execution_queue, executions
+from admin.store import attributes, decision_basis, execution_queue, unfinished
 from admin.store.attributes import Filter
 
 
@@ -85,7 +85,7 @@ def admin_warnings(context: Context, connection: Connection) -> list[Warning]:
 def _about_others(context: Context, connection: Connection) -> Iterator[Warning]:
     """The warnings that are not about attributes."""
     yield from admin_warnings(context, connection)
-    counts = executions.counts_by_cluster(connection)
+    counts = unfinished.counts_by_cluster(connection)
     waiting = {name: count for (name, phase), count in counts.items() if phase == Phase.QUEUED.value}
     fleet_now = current_fleet(context, connection)
     expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected and waiting.get(name)]

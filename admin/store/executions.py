@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    bindparam,
-    false,
-    func,
-    literal_column,
-    or_,
-    select,
-    text,
-    tuple_,
-)
+from sqlalchemy import Connection, bindparam, literal_column, or_, select, text
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import with_asks
@@ -299,10 +287,9 @@ UNLEASED = (IS_QUEUED, _columns.lease_expires_at.is_(None))
 #: What is not in back-off, at the time `now`.
 MAY_START = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
 OPEN = _columns.finished_at.is_(None)
-_IS_UNFINISHED = and_(OPEN, _columns.phase.in_([phase.value for phase in UNFINISHED]))
 LEASED = _columns.lease_expires_at.is_not(None)
 
-_SELECT_EXECUTION = select(*(_columns[name] for name in Execution._fields))
+SELECT_EXECUTION = select(*(_columns[name] for name in Execution._fields))
 SELECT_LISTED = select(*(_columns[name] for name in ListedExecution._fields))
 
 
@@ -314,13 +301,13 @@ def demand_columns(demand: Amounts) -> dict[str, int]:
 def get(connection: Connection, key: ExecutionId, *, lock: bool = False) -> Execution | None:
     """One execution; with `lock` its row is locked until the transaction ends."""
     is_key = (_columns.project == key.project, _columns.domain == key.domain, _columns.name == key.name)
-    query = _SELECT_EXECUTION.where(*is_key)
+    query = SELECT_EXECUTION.where(*is_key)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     return None if row is None else Execution._make(row)
 
 
 _KEY = (_columns.project, _columns.domain, _columns.name)
-_SELECT_BY_KEY = KeyedQuery(_SELECT_EXECUTION, _KEY)
+_SELECT_BY_KEY = KeyedQuery(SELECT_EXECUTION, _KEY)
 _SELECT_IDS_BY_KEY = KeyedQuery(select(*_KEY, _columns.id), _KEY)
 
 
@@ -383,38 +370,6 @@ def change_many(connection: Connection, rows: Sequence[Mapping[str, object]]) ->
     update_all(connection, executions, rows)
 
 
-def leased_at(connection: Connection, clusters: Collection[str], limit: int) -> list[Execution]:
-    """Executions that the agents of clusters have, by cluster and id."""
-    return _leased(connection, _columns.cluster.in_(clusters), limit) if clusters else []
-
-
-def leased_by(connection: Connection, routes: Collection[tuple[str, str]], limit: int) -> list[Execution]:
-    """Executions that agents have and that were placed by one of some routes, each its kind and name."""
-    # The range has the planner read the index of leases, which is in the order of clusters, and not the table.
-    placed_by = and_(_columns.cluster >= "", tuple_(_columns.route_kind, _columns.route_name).in_(routes))
-    return _leased(connection, placed_by, limit) if routes else []
-
-
-def _leased(connection: Connection, condition: ColumnElement[bool], limit: int) -> list[Execution]:
-    query = _SELECT_EXECUTION.where(condition, LEASED).order_by(_columns.cluster, _columns.id).limit(limit)
-    return list(map(Execution._make, connection.execute(query)))
-
-
-def count_leased(connection: Connection, clusters: Collection[str], routes: Collection[tuple[str, str]]) -> int:
-    """How many executions agents have that are at one of some clusters, or were placed by one of some routes."""
-    placed_by = tuple_(_columns.route_kind, _columns.route_name)
-    conditions = [_columns.cluster.in_(clusters)] if clusters else []
-    conditions += [placed_by.in_(routes)] if routes else []
-    query = select(func.count(_columns.id)).where(_columns.cluster >= "", or_(false(), *conditions), LEASED)
-    return int(connection.execute(query).scalar_one())
-
-
-def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
-    """The oldest executions that the agent of a cluster has."""
-    query = SELECT_LISTED.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
-    return list(map(ListedExecution._make, connection.execute(query)))
-
-
 class FirstWait(NamedTuple):
     """How an execution that was placed at a cluster waited for its first start."""
 
@@ -434,46 +389,6 @@ def newest_waits(connection: Connection, cluster: str, limit: int) -> list[First
     return [FirstWait(created_at, started.get(id)) for id, created_at, *_ in rows]
 
 
-def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
-    """How many unfinished executions each cluster has in each phase."""
-    query = (
-        select(_columns.cluster, _columns.phase, func.count())
-        .where(_IS_UNFINISHED, _columns.cluster.is_not(None))
-        .group_by(_columns.cluster, _columns.phase)
-    )
-    return {(cluster, phase): count for cluster, phase, count in connection.execute(query)}
-
-
-def leases_by_cluster(connection: Connection) -> dict[str, int]:
-    """How many leases each cluster's agent has."""
-    query = select(_columns.cluster, func.count()).where(_IS_UNFINISHED, _columns.lease_expires_at.is_not(None))
-    return {row[0]: row[1] for row in connection.execute(query.group_by(_columns.cluster))}
-
-
-def count_unfinished(connection: Connection, **columns: str) -> int:
-    """How many unfinished executions have some values."""
-    conditions = [func.coalesce(_columns[name], "") == value for name, value in columns.items()]
-    query = select(func.count()).where(_IS_UNFINISHED, *conditions)
-    return int(connection.execute(query).scalar_one())
-
-
-def first_unfinished(connection: Connection, limit: int, **columns: str) -> list[ExecutionId]:
-    """The oldest unfinished executions that have some values."""
-    conditions = [func.coalesce(_columns[name], "") == value for name, value in columns.items()]
-    names = (_columns.project, _columns.domain, _columns.name)
-    query = select(*names).where(_IS_UNFINISHED, *conditions).order_by(_columns.id).limit(limit)
-    return list(map(ExecutionId._make, connection.execute(query)))
-
-
-def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, str, str, str, int]]:
-    """Unfinished executions by phase, reason, domain, cluster, pool and label."""
-    names = ("phase", "reason", "domain", "cluster", "pool", "label")
-    groups = [func.coalesce(_columns[name], "") for name in names]
-    query = select(*groups, func.count()).where(_IS_UNFINISHED)
-    for row in connection.execute(query.group_by(*groups)):
-        yield tuple(row)
-
-
 def hold(connection: Connection, ids: Iterable[int]) -> list[Execution]:
     """Executions by their ids, locked until the transaction ends."""
     return list(map(Execution._make, connection.execute(_by_id(ids).with_for_update())))
@@ -485,4 +400,4 @@ def get_many(connection: Connection, ids: Iterable[int]) -> list[Execution]:
 
 
 def _by_id(ids: Iterable[int]) -> AnySelect:
-    return _SELECT_EXECUTION.where(_columns.id.in_(list(ids))).order_by(_columns.id)
+    return SELECT_EXECUTION.where(_columns.id.in_(list(ids))).order_by(_columns.id)

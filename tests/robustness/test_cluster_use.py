@@ -36,7 +36,7 @@ from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.run_requests import read_request
-from admin.store import attributes, executions, revisions
+from admin.store import attributes, executions, revisions, unfinished
 from admin.store import grants as stored_grants
 from admin.store.cache.known_grants import KnownGrants
 from admin.store.cache.known_rights import KnownRights
@@ -1099,7 +1099,7 @@ class Story:
     def stored(self) -> Iterable[Execution]:
         """What is not over."""
         with self.context.database.reading() as connection:
-            listed = executions.first_unfinished(connection, 100_000)
+            listed = unfinished.first(connection, 100_000)
             return [execution for id in listed if (execution := executions.get(connection, id)) is not None]
 
     def check(self, cluster: str | None, route: str) -> None:

@@ -46,6 +46,7 @@ from admin.store import (
     scopes,
     shares,
     statistics,
+    unfinished,
 )
 from admin.store.attributes import Filter
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
@@ -358,10 +359,10 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "overdue": (lambda c: execution_queue.overdue(c, NOW, 1), "deadline"),
     "offered": (lambda c: offers.offered(c, "cluster-1", NOW, 50), "offered"),
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
-    "leases at": (lambda c: executions.leases_at(c, "cluster-1", 10), "held"),
+    "leases at": (lambda c: unfinished.leases_at(c, "cluster-1", 10), "held"),
     "next at": (lambda c: execution_queue.next_at(c, "cluster-1", 10), "offered"),
-    "leased at": (lambda c: executions.leased_at(c, ["cluster-1"], 50), "held"),
-    "leased by": (lambda c: executions.leased_by(c, [("pool", "gpu")], 50), "held"),
+    "leased at": (lambda c: unfinished.leased_at(c, ["cluster-1"], 50), "held"),
+    "leased by": (lambda c: unfinished.leased_by(c, [("pool", "gpu")], 50), "held"),
     "expired": (lambda c: leases.expired(c, "cluster-1", SILENT, NOW, 50), "held"),
     "given up": (lambda c: leases.clusters_with_expired(c, SILENT._replace(clusters=[]), NOW), "silent"),
     "next not before": (lambda c: offers.next_not_before(c, ["cluster-1"], NOW), "backing_off"),
@@ -372,6 +373,8 @@ BY_NAME: dict[str, Call] = {
     "current attempts": lambda c: leases.current_attempts(c, SOME),
     "reported": lambda c: leases.reported(c, ["cluster-1"], SOME),
     "get": lambda c: executions.get(c, ExecutionId(project="team-1", domain="staging", name="x")),
+    "find": lambda c: executions.find(c, [ExecutionId(project="team-1", domain="staging", name="x")]),
+    "ids": lambda c: executions.ids(c, [ExecutionId(project="team-1", domain="staging", name="x")]),
 }
 #: These look at everything that has not ended, and sort or group it.
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
@@ -388,15 +391,15 @@ COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
         ("unfinished", "offered", "phase"),
     ),
     "unasked": (lambda c: bid_rounds.unasked(c, "batch", NOW, after=0, most=20), ("offered",)),
-    "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),
-    "leases": (lambda c: executions.leases_by_cluster(c), ("held", "unfinished")),
-    "leased": (lambda c: executions.count_leased(c, ["cluster-1"], [("pool", "gpu")]), ("held",)),
+    "by cluster": (lambda c: unfinished.counts_by_cluster(c), ("unfinished", "phase")),
+    "leases": (lambda c: unfinished.leases_by_cluster(c), ("held", "unfinished")),
+    "leased": (lambda c: unfinished.count_leased(c, ["cluster-1"], [("pool", "gpu")]), ("held",)),
     "waiting": (lambda c: execution_queue.count_waiting(c), ("unfinished", "offered", "phase")),
     "naming": (lambda c: execution_queue.count_naming(c, ["cluster-1"]), ("offered",)),
-    "of a cluster": (lambda c: executions.count_unfinished(c, cluster="cluster-1"), ("unfinished", "phase")),
-    "first of a cluster": (lambda c: executions.first_unfinished(c, 5, cluster="cluster-1"), ("unfinished", "phase")),
+    "of a cluster": (lambda c: unfinished.count(c, cluster="cluster-1"), ("unfinished", "phase")),
+    "first of a cluster": (lambda c: unfinished.first(c, 5, cluster="cluster-1"), ("unfinished", "phase")),
     "first of a pool": (
-        lambda c: executions.first_unfinished(c, 5, route_kind="pool", route_name="batch"),
+        lambda c: unfinished.first(c, 5, route_kind="pool", route_name="batch"),
         ("unfinished", "phase"),
     ),
     "candidates": (lambda c: offers.candidates(c, "cluster-1", NOW, 20, 500), ("offered",)),
@@ -405,7 +408,7 @@ COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "waiting in a domain": (lambda c: execution_quotas.waiting(c, {Scope("staging")}), ("waiting",)),
     "running at a place": (lambda c: execution_quotas.running(c, {Scope("staging", "team-1")}), ("held",)),
     "holders at a place": (lambda c: execution_quotas.holders(c, Scope("staging", "team-1"), limit=5), ("held",)),
-    "for metrics": (lambda c: list(executions.unfinished_counts(c)), ("unfinished", "phase")),
+    "for metrics": (lambda c: list(unfinished.counts(c)), ("unfinished", "phase")),
 }
 
 

@@ -21,8 +21,8 @@ from admin.loops.waiting import WaitingLoop
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.creations import create_execution
+from admin.services.endings import terminate
 from admin.services.exchanges import Sync
-from admin.services.executions import terminate
 from admin.services.fleet import put_definition, report_state
 from admin.services.reports import Held, Report
 from admin.services.run_requests import read_request

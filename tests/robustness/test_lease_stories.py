@@ -21,15 +21,15 @@ from admin.core.executions.retries import Retries
 from admin.core.provenance import Actor
 from admin.services.context import Context
 from admin.services.creations import create_execution
+from admin.services.endings import terminate
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.exchanges import Sync, SyncResult
-from admin.services.executions import terminate
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.reports import Held, Report
 from admin.services.run_requests import read_request
 from admin.services.switches import switch_clusters
 from admin.services.syncs import sync
-from admin.store import executions
+from admin.store import unfinished
 from admin.store.execution_tables import execution_events
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp, Scale
@@ -307,7 +307,7 @@ class Story:
                     cluster.finish(lease)
                 self.check()
             with self.context.database.reading() as connection:
-                left = executions.unfinished_counts(connection)
+                left = unfinished.counts(connection)
                 if not any(waits for *_, waits in left):
                     return
 

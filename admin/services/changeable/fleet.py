@@ -43,7 +43,7 @@ from admin.services.definitions import (
     fleet_of,
     users_of,
 )
-from admin.store import bids, cluster_events, executions, fleet
+from admin.store import bids, cluster_events, fleet, unfinished
 from admin.store.cluster_events import ClusterEvent
 from admin.store.tokens import CLUSTER_TOKENS
 
@@ -156,7 +156,7 @@ class ChangeableFleet(Changeable):
         self.draft.without_tokens += [f"{CLUSTER_TARGET}{name}" for name in sorted(owners)]
         CLUSTER_TOKENS.revoke_all(self.connection, removed, now)
         self.context.token_cache.forget()
-        lost = named | (removed & executions.leases_by_cluster(self.connection).keys())
+        lost = named | (removed & unfinished.leases_by_cluster(self.connection).keys())
         fleet.forget(self.connection, removed - lost)
         fleet.lose(self.connection, lost)
         bids.forget_records(self.connection, removed)
@@ -170,4 +170,4 @@ class ChangeableFleet(Changeable):
         states = fleet.states(self.connection, created) if created else {}
         deleted = {name for name, state in states.items() if state.is_of_deleted}
         if deleted:
-            fleet.renew(self.connection, deleted - executions.leases_by_cluster(self.connection).keys())
+            fleet.renew(self.connection, deleted - unfinished.leases_by_cluster(self.connection).keys())
