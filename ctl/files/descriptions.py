@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from ctl.client.yaml_files import MAX_BYTES, MIB, load_mapping, read_source
 
 #: What the admin accepts.
 _MOST_BYTES = 256 * MIB
+#: Types that are measured, in bytes; all others are counted.
+_MEASURED = ("memory", "storage")
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti")
 
 
 def read_graph(path: str) -> dict[str, Any]:
@@ -72,5 +76,22 @@ def _text(branch: Mapping[str, Any]) -> str:
 
 
 def show_types(types: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """How much there is of each type, in one table cell: `3 node, 36 core`."""
-    return ", ".join(f"{counted['amount']} {name}" for name, counted in (types or {}).items())
+    """How much there is of each type, in one table cell: `3 nodes, 36 cores, 71.4Gi memory`."""
+    return ", ".join(_counted(str(counted["amount"]), name) for name, counted in (types or {}).items())
+
+
+def _counted(amount: str, type_: str) -> str:
+    if type_ in _MEASURED:
+        return f"{_rounded(amount)} {type_}"
+    return f"{amount} {type_}{'' if amount == '1' else 's'}"
+
+
+def _rounded(amount: str) -> str:
+    """An amount of bytes as people read it: in a unit of which there are fewer than ten thousand."""
+    parts = re.fullmatch(r"([0-9]+)(|Ki|Mi|Gi|Ti)", amount)
+    if parts is None:
+        return amount
+    number, unit = float(parts[1]), _UNITS.index(parts[2])
+    while number >= 10_000 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{round(number, 1):g}{_UNITS[unit]}"

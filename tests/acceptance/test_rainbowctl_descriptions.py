@@ -37,7 +37,7 @@ def test_a_description_is_set_drawn_printed_and_removed(new_shell: Shell) -> Non
     done = shell.run(f"rainbowctl update cluster-description east --subsystem io={io}")
     assert done.err == "The description of cluster east is at revision 2: subsystem io: added.\n"
     drawn = shell.ok("rainbowctl get cluster east --graph").splitlines()
-    assert drawn[0].endswith(": 1 cluster, 1 rack, 3 node, 3 socket, 36 core")
+    assert drawn[0].endswith(": 1 cluster, 1 rack, 3 nodes, 3 sockets, 36 cores")
     assert drawn[1] == "differs from the revision before: subsystem io: added"
     assert drawn[-1] == "cluster: rack: node ×3 (io ×5): socket: core ×12"
     tree = json.loads(shell.ok("rainbowctl get cluster east --graph -o json"))

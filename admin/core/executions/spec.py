@@ -13,7 +13,7 @@ from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Te
 from admin.core.fleet import asking
 from admin.core.fleet.documents import STRATEGY, strategy_problems
 from admin.core.fleet.fleet import CONSTRAINT
-from admin.core.graph.compatibility import empty_problems
+from admin.core.graph.compatibility import empty_problems, null_requirements
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.json_text import json_string
 from admin.core.placement.candidates import RequestedStrategy
@@ -106,7 +106,8 @@ def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     ]
     strategic = [*strategy_problems(normal, (*path, "rules")), *asking_problems]
     empty = empty_problems((normal.get("job") or {}).get("compatibility"), (*path, "job", "compatibility"))
-    raise_problems([*retry_problems(normal, path), *strategic, *empty])
+    unsaid = [problem for name in ("job", "jobspec") for problem in null_requirements(normal.get(name), (*path, name))]
+    raise_problems([*retry_problems(normal, path), *strategic, *empty, *unsaid])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):

@@ -50,6 +50,21 @@ def empty_problems(compatibility: Any, path: Path) -> list[Problem]:
     return problems
 
 
+def null_requirements(job: Any, path: Path) -> list[Problem]:
+    """A problem for each `requires` of a new job or jobspec that is left empty, which would say nothing."""
+    problems: list[Problem] = []
+    waiting: list[tuple[Any, Path]] = [(job, path)]
+    while waiting:
+        value, where = waiting.pop()
+        parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        for name, part in parts:
+            inner = (*where, shorten(str(name)))
+            if name == "requires" and part is None:
+                add_problem(problems, inner, "is left empty: say what is required, or leave it out.")
+            waiting.append((part, inner))
+    return problems
+
+
 def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[tuple[Any, Path]]:
     if compatibility is None:
         return

@@ -217,6 +217,18 @@ def divides_by_zero(expression: Expression) -> bool:
     )
 
 
+def misplaces_list(expression: Expression) -> bool:
+    """Whether a list stands elsewhere than on the right of `in`, where it is never equal to anything."""
+    sought = {
+        id(right)
+        for node in ast.walk(expression.tree)
+        if isinstance(node, ast.Compare)
+        for operator_, right in zip(node.ops, node.comparators, strict=True)
+        if isinstance(operator_, ast.In | ast.NotIn)
+    }
+    return any(isinstance(node, ast.List | ast.Tuple) and id(node) not in sought for node in ast.walk(expression.tree))
+
+
 def _is_zero(tree: ast.expr) -> bool:
     """Whether a part of an expression is 0 by itself; one that names something may be anything."""
     named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

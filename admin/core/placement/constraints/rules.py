@@ -20,6 +20,7 @@ from admin.core.placement.constraints.expressions import (
     Value,
     WrongType,
     divides_by_zero,
+    misplaces_list,
     read_expression,
     type_of,
 )
@@ -166,6 +167,8 @@ def _name_problems(steps: Sequence[Step], path: Path) -> Iterator[Problem]:
         for name in unknown:
             problem = unknown_problem(dotted((*path, *step.field)), "name", name, [*TYPES, *calculated])
             yield Problem(field=problem.field, reason=f"rule {step.number}: {problem.reason}", closest=problem.closest)
+        if misplaces_list(step.expression):
+            yield _problem(path, step.number, field, "a list stands on the right of `in` alone")
         kind = None
         if not unknown:
             try:

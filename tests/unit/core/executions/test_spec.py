@@ -94,3 +94,17 @@ def test_a_job_that_is_null_is_not_said_to_be_inherited() -> None:
         assert [problem.reason for problem in refused.value.problems] == [
             "is left empty. Write what is below it, or remove the line."
         ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"job": {"command": ["a"], "requires": None}}, "spec.job.requires"),
+        ({"jobspec": {"command": ["a"], "requires": None}}, "spec.jobspec.requires"),
+        ({"jobspec": {"resources": {"g": {"with": [{"requires": None}]}}}}, "spec.jobspec.resources.g.with.0.requires"),
+    ],
+)
+def test_requirements_that_are_left_empty_are_refused(spec: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        read_spec(spec)
+    assert [problem.field for problem in refusal.value.problems] == [field]

@@ -65,6 +65,8 @@ def test_only_rules_that_ask_for_load_look_at_it(rule: str, looks_at_load: bool)
         ([{"filter": "name > 3"}], "rules.0.filter", "rule 1: text is compared with a number."),
         ([{"filter": "zone * 2"}], "rules.0.filter", "rule 1: gives a number, not true or false."),
         ([{"filter": "1 / 0 > 1"}], "rules.0.filter", "rule 1: division by zero."),
+        ([{"filter": "[1, 2] == cost"}], "rules.0.filter", "rule 1: a list stands on the right of `in` alone."),
+        ([{"filter": "name in ('a', ['b'])"}], "rules.0.filter", "rule 1: a list stands on the right of `in` alone."),
         ([{"sort": "cost / (1 - 1)"}], "rules.0.sort", "rule 1: division by zero."),
         ([{"sort": "cost // min(0, 1)"}], "rules.0.sort", "rule 1: division by zero."),
         ([{"sort": "cpu % 0"}], "rules.0.sort", "rule 1: division by zero."),

@@ -1,0 +1,18 @@
+"""Descriptions of clusters as the command line shows them."""
+
+from __future__ import annotations
+
+from ctl.files.descriptions import show_types
+
+
+def test_types_are_counted_in_words_and_memory_in_a_unit_that_people_read() -> None:
+    types = {
+        "node": {"vertices": 3, "amount": "3"},
+        "gpu": {"vertices": 1, "amount": "1"},
+        "core": {"vertices": 1, "amount": "500m"},
+        "memory": {"vertices": 3, "amount": "74921364Ki"},
+        "storage": {"vertices": 1, "amount": "137G"},
+    }
+    assert show_types(types) == "3 nodes, 1 gpu, 500m cores, 71.4Gi memory, 137G storage"
+    assert show_types({"memory": {"vertices": 1, "amount": "64Gi"}}) == "64Gi memory"
+    assert show_types(None) == ""
