@@ -76,7 +76,7 @@ def _text(branch: Mapping[str, Any]) -> str:
 
 
 def show_types(types: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """How much there is of each type, in one table cell: `3 nodes, 36 cores, 71.4Gi memory`."""
+    """How much there is of each type, in one table cell: `3 nodes, 36 cores, 71.5Gi memory`."""
     return ", ".join(_counted(str(counted["amount"]), name) for name, counted in (types or {}).items())
 
 

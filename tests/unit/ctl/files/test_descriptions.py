@@ -13,6 +13,6 @@ def test_types_are_counted_in_words_and_memory_in_a_unit_that_people_read() -> N
         "memory": {"vertices": 3, "amount": "74921364Ki"},
         "storage": {"vertices": 1, "amount": "137G"},
     }
-    assert show_types(types) == "3 nodes, 1 gpu, 500m cores, 71.4Gi memory, 137G storage"
+    assert show_types(types) == "3 nodes, 1 gpu, 500m cores, 71.5Gi memory, 137G storage"
     assert show_types({"memory": {"vertices": 1, "amount": "64Gi"}}) == "64Gi memory"
     assert show_types(None) == ""
