@@ -49,31 +49,33 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
     from ctl.client.errors import InvalidRequest
 
     config = configuration(file, **options)
-    engine = engine_of(config, config.state_directory / "jobs")
-    graph = _graph(engine)
-    is_sent = False
+    undescribed: Engine | None = None
 
     def request_token() -> dict[str, Any]:
-        nonlocal is_sent
-        client = AdminClient(config.endpoint, ca_file=config.ca_file)
-        path, secret, report = cluster_path(config.cluster, "register"), _secret(secret_file), _report(config, engine)
+        nonlocal undescribed
+        engine = engine_of(config, config.state_directory / "jobs")
+        graph, report, secret = _graph(engine), _report(config, engine), _secret(secret_file)
+        path, client = cluster_path(config.cluster, "register"), AdminClient(config.endpoint, ca_file=config.ca_file)
         body = {"secret": secret, "report": report}
-        is_sent = graph is not None and len(json.dumps(graph)) <= _MOST_AT_REGISTRATION
+        if graph is not None and len(json.dumps(graph)) <= _MOST_AT_REGISTRATION:
+            body["description"] = graph
+        else:
+            undescribed = engine
         try:
-            return client.post(path, {**body, "description": graph} if is_sent else body)
+            return client.post(path, body)
         except InvalidRequest as error:
             if not any(detail.get("field") == "report" for detail in error.details):
                 raise
-        is_sent = False  # by an older admin, which calls the report a description
+        undescribed = engine  # by an older admin, which calls the report a description
         return client.post(path, {"secret": secret, "description": report})
 
     _renew_token(config, request_token, f"Registered cluster {config.cluster}.", may_exist=False)
-    if graph is not None and not is_sent:
-        _describe(config, engine)
+    if undescribed is not None:
+        _describe(config, undescribed)
 
 
 def _describe(config: Config, engine: Engine) -> None:
-    """Send the description of the cluster; where that fails, the agent does it when it runs."""
+    """Send the description of the cluster by itself; where that fails, the agent does it when it runs."""
     from agent.describer import Describer
     from agent.engines.safe import SafeEngine
     from agent.transport import AdminClient, Token

@@ -66,6 +66,8 @@ def scripted_admin() -> Iterator[ScriptedAdmin]:
                 self.end_headers()
                 self.wfile.write(data)
 
+        do_PUT = do_POST
+
         def log_message(self, *_: Any) -> None:
             pass
 
