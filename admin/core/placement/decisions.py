@@ -33,6 +33,8 @@ _MIXED = "CLUSTERS_UNABLE"
 WAITS_FOR_ROOM = (ROOM.code, _MIXED)
 #: Codes of executions that may be passed by their rules as soon as another one leaves a cluster.
 WAITS_FOR_RULES = (RULES.code, _MIXED)
+#: Clusters of which it is stored in words how their scores came about; of more the scores alone.
+_MOST_DESCRIBED = 50
 _GONE = {RouteKind.POOL: "POOL_GONE", RouteKind.LABEL: "LABEL_GONE", RouteKind.CLUSTER: "CLUSTER_GONE"}
 
 
@@ -85,7 +87,7 @@ class Evaluation:
             return None
         able = [self.candidates[position] for position in self.able]
         scores: JsonObject = {candidate.cluster.name: self.able[candidate.position] for candidate in able}
-        if strategy.describe is not None:
+        if strategy.describe is not None and len(able) <= _MOST_DESCRIBED:
             scores[WORDS] = {candidate.cluster.name: strategy.describe(candidate) for candidate in able}
         return scores
 
