@@ -46,9 +46,8 @@ def create_locked(
         # The second of two with one name finds the first one stored.
         first = {request.id: position for position, request in reversed(left.items())}
         chosen = (position for position, request in left.items() if first[request.id] == position)
-        most = (
-            None if dry_run else _MOST_AT_ONCE
-        )  # a dry run holds nothing, and stores nothing that a next one could see
+        # A dry run keeps nobody waiting, and the next transaction would not see what it found.
+        most = None if dry_run else _MOST_AT_ONCE
         some = {position: left[position] for position in islice(chosen, most)}
         results |= _create_some(context, some, plans, dry_run=dry_run)
         left = {position: request for position, request in left.items() if position not in results}
