@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,19 +56,19 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
         nonlocal undescribed
         engine = engine_of(config, config.state_directory / "jobs")
         graph, report, secret = _graph(engine), _report(config, engine), _secret(secret_file)
-        path, client = cluster_path(config.cluster, "register"), AdminClient(config.endpoint, ca_file=config.ca_file)
-        body = {"secret": secret, "report": report}
+        path, body = cluster_path(config.cluster, "register"), {"secret": secret, "report": report}
         if graph is not None and len(json.dumps(graph)) <= _MOST_AT_REGISTRATION:
             body["description"] = graph
         else:
             undescribed = engine
-        try:
-            return client.post(path, body)
-        except InvalidRequest as error:
-            if not any(detail.get("field") == "report" for detail in error.details):
-                raise
-        undescribed = engine  # by an older admin, which calls the report a description
-        return client.post(path, {"secret": secret, "description": report})
+        with closing(AdminClient(config.endpoint, ca_file=config.ca_file)) as client:
+            try:
+                return client.post(path, body)
+            except InvalidRequest as error:
+                if not any(detail.get("field") == "report" for detail in error.details):
+                    raise
+            undescribed = engine  # by an older admin, which calls the report a description
+            return client.post(path, {"secret": secret, "description": report})
 
     _renew_token(config, request_token, f"Registered cluster {config.cluster}.", may_exist=False)
     if undescribed is not None:
@@ -80,8 +81,8 @@ def _describe(config: Config, engine: Engine) -> None:
     from agent.engines.safe import SafeEngine
     from agent.transport import AdminClient, Token
 
-    client = AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
-    Describer(config.cluster, SafeEngine(engine), client, run=lambda send: send()).step()
+    with closing(AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)) as client:
+        Describer(config.cluster, SafeEngine(engine), client, run=lambda send: send()).step()
 
 
 def _graph(engine: Engine) -> dict[str, Any] | None:
