@@ -39,6 +39,7 @@ def _write(query: Fields, authorship: Fields, changed_revision: int | None = Non
         by=actor(authorship),
         by_agent=caller().cluster is not None,
         message=authorship.get("message"),
+        request_id=caller().request_id,
         expectation=expectation(),
         dry_run=query["dry_run"],
         changed_revision=changed_revision,

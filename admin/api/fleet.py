@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from admin.api.current import context
+from admin.api.current import caller, context
 from admin.api.definition_writes import DefinitionWrites
 from admin.api.operations import Operations
 from admin.api.writes import actor
@@ -189,6 +189,7 @@ def _switch_clusters(word: str, names: Sequence[str], query: Fields, body: Field
         names,
         reason=body.get("reason"),
         by=actor(body),
+        request_id=caller().request_id,
         deadline=context().clock() + body["deadline"] if "deadline" in body else None,
         dry_run=query["dry_run"],
     )

@@ -49,7 +49,7 @@ def list_timeline(query: Fields) -> TimelineAnswer:
     """List revisions, registrations, what happened to clusters and, if asked for, ends of executions, newest first."""
     conditions = timeline_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
     page = timeline.list_entries(context(), conditions, position_of(query.get("token")), query["limit"])
-    return TimelineAnswer.from_page(page)
+    return TimelineAnswer.from_page(page, query.get("by"))
 
 
 @operations.add("GET", "/revisions/<number>", shows_some=True, permission="attributes.read", errors=(404,))

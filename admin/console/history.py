@@ -21,7 +21,7 @@ from admin.core.settings.scopes import SCOPE_KEYS
 from admin.errors import RainbowError
 from admin.messages.pages import number_token
 from admin.services.changeable.registry import permission_to_write
-from admin.services.timeline import SOURCES
+from admin.services.timeline_filters import SOURCES
 
 pages = Pages("history")
 

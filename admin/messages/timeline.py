@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -26,16 +27,8 @@ from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.changeable.registry import NAMED_KINDS
-from admin.services.timeline import (
-    CREATION,
-    EXECUTION,
-    MOST_CHANGES,
-    SOURCES,
-    Entry,
-    Position,
-    TimelineFilter,
-    TimelinePage,
-)
+from admin.services.timeline import MOST_CHANGES, Entry, Position, TimelinePage
+from admin.services.timeline_filters import CREATION, EXECUTION, SOURCES, TimelineFilter
 from admin.store.executions import ListedExecution
 from admin.store.registration_tables import launch_plans, workflows
 
@@ -44,7 +37,7 @@ _OF_CLUSTER = (
     "the members of pools and labels which had or have it."
 )
 _FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor")
-_MORE_FILTERS = ("source", "executions", "creations", "after", "before")
+_MORE_FILTERS = ("source", "executions", "creations", "request_id", "after", "before")
 
 
 #: The nouns of rows that have a name.
@@ -64,6 +57,11 @@ class TimelineQuery(ScopeQuery, PageQuery):
     creations = Flag(
         load_default=False,
         metadata={"description": "Creations of executions too; source=creation lists these alone."},
+    )
+    request_id = fields.String(validate=NAME, metadata={"description": "What this request, or all of a command, did."})
+    by = fields.String(
+        validate=OneOf(["request"]),
+        metadata={"description": "What one request or command did together, in `groups`; `entries` is empty then."},
     )
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
     before = TimeField(metadata={"type": "string", "description": "Before this time."})
@@ -199,7 +197,10 @@ class EntryAnswer(Answer):
     ] = None
     deadline: Deadline = None
     ended_by: DrainEnd = None
-    request_id: Annotated[str | None, Meta(description="Of a revision.")] = None
+    request_id: Annotated[
+        str | None,
+        Meta(description="Of a revision, a switch, a description or a registration; the same for all of one command."),
+    ] = None
     change_count: int | None = None
     changes: Annotated[
         list[RowDifference] | None, Meta(description=f"The first {MOST_CHANGES} of a revision; it counts all.")
@@ -232,6 +233,7 @@ class EntryAnswer(Answer):
                 claimed_by=registration.claimed_by,
                 proof=registration.proof,
                 message=registration.message,
+                request_id=registration.request_id,
             )
         if entry.creation is not None:
             return cls.from_creation(entry.creation)
@@ -248,6 +250,7 @@ class EntryAnswer(Answer):
             claimed_by=event.claimed_by,
             proof=event.proof,
             message=event.reason,
+            request_id=event.request_id,
             revision=event.revision,
             deadline=event.deadline,
             ended_by=None if entry.ended_by is None else ProvenanceAnswer.from_attributes(entry.ended_by),
@@ -292,8 +295,50 @@ class EntryAnswer(Answer):
         )
 
 
+class TimelineGroupAnswer(Answer):
+    """What one request did, or one command of several requests, as far as it is on a page."""
+
+    at: Annotated[Time, Meta(description="Of its newest entry.")]
+    since: Annotated[Time, Meta(description="Of its oldest entry.")]
+    request_id: Annotated[str | None, Meta(description="Absent where none is kept; then it has one entry.")] = None
+    author: str | None = None
+    claimed_by: str | None = None
+    proof: ProofField = None
+    message: Annotated[str | None, Meta(description="Why, where all of its entries say the same.")] = None
+    counts: Annotated[dict[str, int], Meta(description="Its entries, by their sources.")]
+    entries: Annotated[list[EntryAnswer], Meta(description="Newest first.")]
+
+    @classmethod
+    def from_entries(cls, entries: Sequence[EntryAnswer]) -> TimelineGroupAnswer:
+        newest = entries[0]
+        return cls(
+            at=newest.at,
+            since=entries[-1].at,
+            request_id=newest.request_id,
+            author=newest.author,
+            claimed_by=newest.claimed_by,
+            proof=newest.proof,
+            message=newest.message if len({entry.message for entry in entries}) == 1 else None,
+            counts=dict(Counter(entry.source for entry in entries)),
+            entries=list(entries),
+        )
+
+
+def by_request(entries: Iterable[EntryAnswer]) -> list[TimelineGroupAnswer]:
+    """Entries joined by the requests that made them: callers choose the ids, so only those of one author are joined."""
+    groups: dict[object, list[EntryAnswer]] = {}
+    for position, entry in enumerate(entries):
+        author = (entry.author, entry.claimed_by, entry.proof)
+        groups.setdefault((entry.request_id, author) if entry.request_id else position, []).append(entry)
+    return [TimelineGroupAnswer.from_entries(group) for group in groups.values()]
+
+
 class TimelineAnswer(SeenAnswer):
     entries: list[EntryAnswer]
+    groups: Annotated[
+        list[TimelineGroupAnswer] | None,
+        Meta(description="With by=request, newest first; one may go on, with the same id, on the next page."),
+    ] = None
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
     unknown_names: UnknownNames = None
     not_listed: Annotated[
@@ -301,10 +346,12 @@ class TimelineAnswer(SeenAnswer):
     ] = None
 
     @classmethod
-    def from_page(cls, page: TimelinePage) -> TimelineAnswer:
+    def from_page(cls, page: TimelinePage, by: str | None = None) -> TimelineAnswer:
         position = page.next_position
+        entries = [EntryAnswer.from_entry(entry) for entry in page.entries]
         return cls(
-            entries=[EntryAnswer.from_entry(entry) for entry in page.entries],
+            entries=[] if by else entries,
+            groups=by_request(entries) if by else None,
             token=token_of(None if position is None else _key(position)),
             unknown_names=UnknownNameAnswer.from_unknown(page.unknown_names),
             not_listed=page.not_listed,

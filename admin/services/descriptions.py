@@ -43,6 +43,7 @@ class DescriptionWrite:
     by: Actor
     by_agent: bool = False
     message: str | None = None
+    request_id: str | None = None
     expectation: Expectation = ANYTHING
     dry_run: bool = False
     changed_revision: int | None = None  #: the revision that a patch was applied to
@@ -109,8 +110,10 @@ def store_description(
         graph = None if compiled is None else StoredGraph(compiled.document, compiled.folded)
         descriptions.add(connection, revision, graph)
         state = replace(fleet.hold_state(connection, name), description=digest)
-        event = ClusterEvent(cluster=name, at=now, type=DESCRIBED, reason=_event_text(view)).by(write.by)
-        fleet.save(connection, state, event)
+        event = ClusterEvent(
+            cluster=name, at=now, type=DESCRIBED, reason=_event_text(view), request_id=write.request_id
+        )
+        fleet.save(connection, state, event.by(write.by))
     was_agents = before is not None and before.by_agent and before.digest is not None
     takes_over = was_agents and digest is not None and not write.by_agent
     return DescriptionWritten(

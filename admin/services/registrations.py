@@ -46,6 +46,7 @@ class _Author(TypedDict):
     claimed_by: str | None
     proof: str | None
     message: str | None
+    request_id: str | None
 
 
 #: Fields that a message names; the details name more.
@@ -163,6 +164,7 @@ def _author(authorship: Authorship) -> _Author:
         "claimed_by": authorship.claimed_by,
         "proof": authorship.proof,
         "message": authorship.message,
+        "request_id": authorship.request_id,
     }
 
 

@@ -43,6 +43,7 @@ def switch_clusters(
     *,
     reason: str | None = None,
     by: Actor = NOBODY,
+    request_id: str | None = None,
     deadline: datetime | None = None,
     dry_run: bool = False,
 ) -> Switched:
@@ -64,7 +65,7 @@ def switch_clusters(
             states = [*changed.values(), *draining]
             preview = preview_switches(context, connection, states) if states else ExecutionPreview()
         else:
-            event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason).by(by)
+            event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason, request_id=request_id).by(by)
             event = replace(event, deadline=deadline if switch is BY_WORD["drain"] else None)
             events = [replace(event, cluster=name) for name in changed]
             fleet.save_switched(connection, changed.values(), events)

@@ -12,9 +12,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
 from admin.core.cluster_groups import CLUSTER_GROUP
-from admin.core.executions.lifecycle import Phase
-from admin.core.executions.selectors import Condition, equals
-from admin.core.fleet.clusters import PRUNED, REDECIDED
+from admin.core.executions.selectors import Condition
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance, read_name
@@ -26,6 +24,15 @@ from admin.core.users import USER
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
+from admin.services.timeline_filters import (
+    CLUSTER_EVENT,
+    CREATION,
+    EVENT_SOURCES,
+    EXECUTION,
+    REGISTRATION,
+    REVISION,
+    TimelineFilter,
+)
 from admin.services.unknown_names import UnknownName, names_of_executions
 from admin.services.visibility import seen_executions, seen_rows
 from admin.store import (
@@ -38,13 +45,13 @@ from admin.store import (
     user_groups,
     users,
 )
-from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
+from admin.store.cluster_events import ClusterEvent
 from admin.store.cluster_groups import CLUSTER_GROUPS
 from admin.store.execution_lists import LAST_ENDED_FIRST, NEWEST_FIRST, Order, Page, Place
 from admin.store.executions import ListedExecution
-from admin.store.registration_history import Registration, RegistrationFilter
+from admin.store.registration_history import Registration
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
-from admin.store.revisions import Revision, RevisionFilter
+from admin.store.revisions import Revision
 
 
 class Creation(NamedTuple):
@@ -57,111 +64,8 @@ _Item = Revision | ClusterEvent | Registration | ListedExecution | Creation
 
 #: The newest revisions, events and registrations whose names a wrong one is compared with.
 _NEWEST = 1000
-#: A time after all others.
 #: So many changes of a revision are shown, the first ones; the revision itself has all.
 MOST_CHANGES = 5
-
-
-REVISION, CLUSTER_EVENT, REGISTRATION, EXECUTION = "revision", "cluster-event", "registration", "execution"
-CREATION = "creation"
-#: The sources of events that belong to no cluster, by their types.
-_EVENT_SOURCES = {REDECIDED: "redecision", PRUNED: "pruning"}
-SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION, EXECUTION, CREATION)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimelineFilter(RevisionFilter):
-    """Which entries the timeline contains; None for any. `name` is that of a pool, label or user."""
-
-    cluster: str | None = None  #: its definition and events, what moved from or to it, and the groups that name it
-    source: str | None = None  #: one of `SOURCES`
-    executions: bool = False  #: the ends of executions too, which may be many
-    creations: bool = False  #: the creations of executions too
-    registered: frozenset[Scope] | None = None  #: only registrations at and below these scopes
-
-    @property
-    def has_events(self) -> bool:
-        """Whether events may be among them: they belong to no scope and are of no other kind."""
-        is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
-        is_of_events = self.source not in (REVISION, REGISTRATION, EXECUTION, CREATION)
-        return is_of_events and not is_scoped and self.sees_fleet and self.kind in (None, FleetKind.CLUSTER.value)
-
-    @property
-    def sees_fleet(self) -> bool:
-        """Whether clusters, and the pools and labels that they are members of, may be told."""
-        return self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
-
-    @property
-    def has_revisions(self) -> bool:
-        return self.source in (None, REVISION)
-
-    @property
-    def has_registrations(self) -> bool:
-        """Whether registrations may be among them: they are of no kind and about no cluster."""
-        return self.source in (None, REGISTRATION) and self.kind is None and self.cluster is None
-
-    @property
-    def has_executions(self) -> bool:
-        """Whether ends of executions may be among them: they are of no kind."""
-        return (self.executions or self.source == EXECUTION) and self.source != CREATION and self.kind is None
-
-    @property
-    def has_creations(self) -> bool:
-        """Whether creations of executions may be among them."""
-        return (self.creations or self.source == CREATION) and self.source != EXECUTION and self.kind is None
-
-    def created(self) -> Iterator[Condition]:
-        """What selects the executions that were created; who caused that is the creator."""
-        yield from self._executions()
-        if self.actor is not None:
-            yield equals("created_by", self.actor)
-        if self.after is not None:
-            yield Condition(field="created_at", function="gte", values=(self.after,))
-        if self.before is not None:
-            yield Condition(field="created_at", function="lt", values=(self.before,))
-
-    def _executions(self) -> Iterator[Condition]:
-        for name in ("domain", "project", "workflow", "launch_plan", "cluster"):
-            if getattr(self, name) is not None:
-                yield equals(name, getattr(self, name))
-
-    def ended(self) -> Iterator[Condition]:
-        """What selects the executions; who caused an end is who ended it."""
-        yield from self._executions()
-        if self.actor is not None:
-            yield equals("abort_principal", self.actor)
-            yield equals("phase", Phase.ABORTED.value, Phase.FAILED.value)  # failed are those that somebody gave up
-        if self.after is not None:
-            yield Condition(field="finished_at", function="gte", values=(self.after,))
-        if self.before is not None:
-            yield Condition(field="finished_at", function="lt", values=(self.before,))
-
-    def revisions(self) -> RevisionFilter:
-        if self.cluster is None:
-            return self
-        member = self.cluster if self.sees_fleet else None
-        return replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster, member=member)
-
-    def events(self) -> Iterator[ClusterEventFilter]:
-        """What selects the events: those of one cluster, and apart from them the rounds that moved from or to it."""
-        types = [type_ for type_, source in _EVENT_SOURCES.items() if source == self.source]
-        own = ClusterEventFilter(
-            cluster=self.cluster,
-            types=types or None,
-            # What happened to executions everywhere is not for those who may see some of them.
-            of_clusters=self.kind is not None or self.source == CLUSTER_EVENT or self.seen is not None,
-            actor=self.actor,
-            after=self.after,
-            before=self.before,
-            without_reports=True,
-        )
-        yield own
-        if self.cluster is not None and self.source != CLUSTER_EVENT and self.seen is None:
-            yield replace(own, cluster=None, moved=self.cluster, of_clusters=False, without_reports=False)
-
-    def registrations(self) -> RegistrationFilter:
-        names = ("domain", "project", "workflow", "launch_plan", "actor", "after", "before")
-        return RegistrationFilter(**{name: getattr(self, name) for name in names}, within=self.registered)
 
 
 class Position(NamedTuple):
@@ -196,7 +100,7 @@ class Entry:
             return EXECUTION
         if self.registration is not None:
             return REGISTRATION
-        return REVISION if self.event is None else _EVENT_SOURCES.get(self.event.type, CLUSTER_EVENT)
+        return REVISION if self.event is None else EVENT_SOURCES.get(self.event.type, CLUSTER_EVENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,6 +252,10 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
                 near = closest(name, existing)
                 message = f"No {kind.lower()} is called '{shorten(name)}'.{did_you_mean(near)}"
                 yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
+    if conditions.request_id is not None:
+        id = conditions.request_id
+        message = f"Nothing that is kept and matches is of request '{shorten(id)}'; executions keep none."
+        yield UnknownName("request_id", id, message, ())
     if conditions.actor is not None:
         names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
         names |= registration_history.newest_names(connection, _NEWEST)

@@ -52,6 +52,7 @@ def _record(
         "claimed_by": authorship.claimed_by,
         "proof": authorship.proof,
         "message": authorship.message,
+        "request_id": authorship.request_id,
     }
     versions = connection.execute(select(*(launch_plans.c[name] for name in (*KEY, "workflow"))).where(*conditions))
     rows = [{**row._asdict(), **values} for row in versions]

@@ -41,6 +41,7 @@ class ClusterEvent:
     revision: int | None = None  #: that deleted the cluster
     proven_author: str | None = None
     proof: str | None = None  #: how the author was proven
+    request_id: str | None = None  #: of an operator
     moves: JsonObject | None = None  #: of a round that somebody asked for: what its next step adds to
 
     def by(self, actor: Actor) -> ClusterEvent:
@@ -131,6 +132,7 @@ class ClusterEventFilter:
     actor: str | None = None  #: the author, verified or claimed
     after: datetime | None = None
     before: datetime | None = None
+    request_id: str | None = None
     without_reports: bool = False  #: an agent makes one at each change of its load
 
 
@@ -155,6 +157,8 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         is_author = proven.is_(None) if author == ANONYMOUS else proven == author
         is_both = and_(is_author, claimed == claimed_by)
         query = query.where(or_(proven == filters.actor, claimed == filters.actor, is_both))
+    if filters.request_id is not None:
+        query = query.where(cluster_events.c.request_id == filters.request_id)
     if filters.types is not None:
         query = query.where(cluster_events.c.type.in_(filters.types))
     if filters.of_clusters:

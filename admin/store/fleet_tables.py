@@ -82,6 +82,7 @@ cluster_events = Table(
     Column("proof", Text),  # how the author was proven
     Column("deadline", UtcDateTime),  # of a drain
     Column("revision", BigInteger),  # that deleted it
+    Column("request_id", Text),  # of an operator
     Column("moves", JSON(none_as_null=True)),  # of a round that somebody asked for: what its next step adds to
     Index("ix_cluster_events_cluster_number", "cluster", "number"),
     Index("ix_cluster_events_cluster_type_number", "cluster", "type", "number"),

@@ -35,6 +35,7 @@ class Registration:
     claimed_by: str | None
     proof: str | None = None  #: how the author was proven
     message: str | None
+    request_id: str | None = None
     state: str | None = None  #: that a launch plan's version was given
     replaced_by: str | None = None  #: the version whose activation made this one inactive
 
@@ -50,6 +51,7 @@ class RegistrationFilter:
     actor: str | None = None  #: the author, verified or claimed
     after: datetime | None = None
     before: datetime | None = None
+    request_id: str | None = None
     within: frozenset[Scope] | None = None  #: only those at and below these scopes
 
 
@@ -79,7 +81,7 @@ def newest_versions(
 
 
 def _selected(table: Table) -> AnySelect:
-    names = [*KEY, "id", "created_at", "author", "claimed_by", "proof", "message"]
+    names = [*KEY, "id", "created_at", "author", "claimed_by", "proof", "message", "request_id"]
     names += ["workflow"] if table is not workflows else []
     names += ["state", "replaced_by"] if table is launch_plan_activations else []
     return select(*(table.c[name] for name in names))
@@ -98,6 +100,8 @@ def _conditions(table: Table, filters: RegistrationFilter) -> Iterator[ColumnEle
         yield is_registered_within(table, filters.within)
     if filters.actor is not None:
         yield is_by(filters.actor, table.c.author, table.c.claimed_by)
+    if filters.request_id is not None:
+        yield table.c.request_id == filters.request_id
     yield from within(table.c.id, table.c.created_at, filters.after, filters.before)
 
 

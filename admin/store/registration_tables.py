@@ -30,6 +30,7 @@ def _columns() -> list[TableColumn]:
         Column("claimed_by", Text),
         Column("proof", Text),  # how the author was proven
         Column("message", Text),
+        Column("request_id", Text),  # NULL for what was registered before it was recorded
     ]
 
 
@@ -63,6 +64,7 @@ launch_plan_activations = Table(
     Column("claimed_by", Text),
     Column("proof", Text),  # how the author was proven
     Column("message", Text),
+    Column("request_id", Text),
     Index("ix_launch_plan_activations_version", *KEY, "id"),
     Index("ix_launch_plan_activations_created_at", "created_at", "id"),
 )

@@ -48,6 +48,7 @@ class Registered:
     claimed_by: str | None = None  #: unverified
     proof: str | None = None  #: how the author was proven
     message: str | None = None
+    request_id: str | None = None
     workflow: str = ""  #: the name of a launch plan's workflow
     state: str = ""  #: of a launch plan
     updated_at: datetime | None = None
@@ -81,7 +82,7 @@ class RegisteredFilter:
 
 def add(connection: Connection, table: Table, new: Registered) -> bool:
     """Store a version unless it exists; returns whether it was new."""
-    names = ("spec", "digest", "created_at", "author", "claimed_by", "proof", "message")
+    names = ("spec", "digest", "created_at", "author", "claimed_by", "proof", "message", "request_id")
     values = {**vars(new.id), **{name: getattr(new, name) for name in names}}
     if table is launch_plans:
         values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}

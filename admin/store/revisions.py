@@ -95,6 +95,7 @@ class RevisionFilter:
     author: str | None = None
     claimed_by: str | None = None
     actor: str | None = None  #: the author, verified or claimed
+    request_id: str | None = None
     after: datetime | None = None
     before: datetime | None = None
     above: int | None = None  #: only numbers above this one, oldest first
@@ -181,7 +182,7 @@ def page(connection: Connection, filters: RevisionFilter, from_number: int | Non
 def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
     if filters.above is not None:
         yield revisions.c.number > filters.above
-    for column in (revisions.c.author, revisions.c.claimed_by):
+    for column in (revisions.c.author, revisions.c.claimed_by, revisions.c.request_id):
         if getattr(filters, column.name) is not None:
             yield column == getattr(filters, column.name)
     if filters.actor is not None:

@@ -63,10 +63,11 @@ class Session:
         """The client for the settings in force, made when first needed."""
         if self._client is None:
             from ctl.client.client import Client
+            from ctl.client.transport import new_request_id
 
             if self.settings.flyte is not None:
                 self.printer.note(self.settings.flyte.note)
-            client = Client.from_settings(self.settings, on_stale=self._warn_of_age)
+            client = Client.from_settings(self.settings, on_stale=self._warn_of_age, request_id=new_request_id())
             if self.settings.as_user is not None:
                 _check_acting(client, self.settings.as_user)
             self._client = client

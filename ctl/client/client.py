@@ -55,6 +55,7 @@ class Client(
         retries: int = 2,
         on_stale: Callable[[int], None] | None = None,
         as_user: str | None = None,
+        request_id: str | None = None,
     ) -> None:
         """
         A client of the admin at `endpoint`, written as `ctl.client.endpoints` says.
@@ -63,6 +64,8 @@ class Client(
         `timeout` is how many seconds to wait for an answer in each attempt, and `retries` how often a failed read is
         tried again. `on_stale` is called with the age in seconds of an answer that the admin gives from its memory,
         while its database is away. `as_user` is the user to act as; an older admin ignores that, which `whoami` tells.
+        All that is done with the same `request_id` is one group of `history --by request`; by default each request has
+        an id of its own.
         """
         self._transport = Transport(
             endpoint,
@@ -72,6 +75,7 @@ class Client(
             retries=retries,
             on_stale=on_stale,
             as_user=as_user,
+            request_id=request_id,
         )
 
     @classmethod
@@ -96,6 +100,7 @@ class Client(
         timeout: float | None = None,
         retries: int = 2,
         on_stale: Callable[[int], None] | None = None,
+        request_id: str | None = None,
     ) -> Client:
         """A client for the settings of a command line (`ctl.client.contexts.Settings`), with its token or login."""
         seconds = settings.timeout_seconds if timeout is None else timeout
@@ -112,6 +117,7 @@ class Client(
             retries=retries,
             on_stale=on_stale,
             as_user=settings.as_user,
+            request_id=request_id,
         )
 
     @property

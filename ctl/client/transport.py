@@ -67,6 +67,11 @@ _LONGEST_PAUSE_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
 
 
+def new_request_id() -> str:
+    """An id that no other request has."""
+    return os.urandom(8).hex()
+
+
 class Transport:
     """Sends requests to one admin and turns every failure into a ClientError."""
 
@@ -84,6 +89,7 @@ class Transport:
         remedies: Remedies = REMEDIES,
         on_stale: Callable[[int], None] | None = None,
         as_user: str | None = None,
+        request_id: str | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """
@@ -103,6 +109,7 @@ class Transport:
             self._headers |= _bearer(token)
         if as_user is not None:
             self._headers |= _acting_as(as_user)
+        self._request_id = request_id
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._replace_bad_text = replace_bad_text
@@ -133,7 +140,7 @@ class Transport:
         `is_safe` marks what may be sent twice; `timeout` and `retries` stand for the usual ones, and `more_seconds` is
         how much longer the answer may take.
         """
-        request_id = os.urandom(8).hex()
+        request_id = self._request_id or new_request_id()
         sent = {**self._headers, **(headers or {}), "X-Request-Id": request_id}
         if callable(self._token):
             sent |= _bearer(self._token())

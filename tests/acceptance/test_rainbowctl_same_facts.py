@@ -192,3 +192,22 @@ def test_what_redecide_would_move(shell: Shell) -> None:
     assert (moved["id"]["name"], moved["from"], moved["to"]) == ("wants", "local", "other")
     _header, row = done.out.splitlines()
     assert row.split()[:5] == ["flytesnacks", "development", "wants", "local", "other"]
+
+
+def test_what_one_command_registered(shell: Shell) -> None:
+    job = "job: {command: [echo, hi]}"
+    documents = "\n---\n".join(f"kind: workflow\nname: w{number}\n{job}" for number in range(7))
+    shell.file("flows.yaml", documents)
+    shell.ok(f"rainbowctl register files flows.yaml {HERE} --version v1 -m 'first release' -q")
+    newest = "history --source registration --by request"
+    [group] = json.loads(shell.ok(f"rainbowctl {newest} -o json"))
+    query = f"timeline?request_id={group['request_id']}"
+    assert shell.rest("GET", f"{query}&by=request")["groups"] == [group]
+    assert (group["counts"], group["message"]) == ({"registration": 7}, "first release")
+    text = " ".join(shell.ok(f"rainbowctl {newest}").split())
+    assert "7 registrations first release" in text
+    assert f"registered workflow {PLACE}/w6 version v1" in text
+    assert f"and 2 more: history --request {group['request_id']}" in text
+    entries = shell.rest("GET", query)["entries"]
+    listed = same(shell, f"history --request {group['request_id']}", entries)
+    assert all(f"registered workflow {PLACE}/w{number} version v1" in listed for number in range(7))

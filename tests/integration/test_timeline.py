@@ -28,12 +28,14 @@ from tests.support.agents import Clock, played_agent, set_clock
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
+    JOB,
     PROJECT,
     asked,
     created,
     get,
     identifier,
     ok,
+    pages,
     pool,
     put_attribute,
     put_cluster,
@@ -348,6 +350,7 @@ def test_registrations_stand_in_the_timeline_with_who_made_them_and_why(register
         "author": "anonymous",
         "claimed_by": "rita",
         "message": "a first version",
+        "request_id": workflow["request_id"],
     }
     assert (plan["type"], plan["id"]["name"], plan["workflow"]) == ("LAUNCH_PLAN_REGISTERED", "nightly", "train")
     register(registered, "workflows", "train", claimed_by="otto")
@@ -687,6 +690,47 @@ def test_an_empty_timeline_names_what_is_close_to_an_unknown_name(eventful: Flas
     assert unknown("resource_type=pool&name=gpu&before=2000-01-01") == [], "it was deleted"
     assert unknown("actor=ana") == []
     assert unknown("actor=anonymous (says ana)&domain=production") == []
+
+
+def test_what_one_command_did_in_several_requests_is_shown_together(api: FlaskClient, app_clock: Clock) -> None:
+    for cluster in ("east", "west"):
+        put_cluster(api, cluster)
+    command = {"X-Request-Id": "release-7"}
+
+    def cordon(cluster: str, by: str, **headers: str) -> None:
+        app_clock.advance(1)
+        ok(api.post(f"{API}/clusters/{cluster}/cordon", json={"claimed_by": by, "reason": "move"}, headers=headers))
+
+    cordon("east", "otto", **command)
+    plan = {"id": identifier("nightly"), "state": "ACTIVE", "spec": {"workflow_id": {"name": "fit", "version": "v1"}}}
+    for path, body in (("workflows", {"id": identifier("fit"), "spec": {"job": JOB}}), ("launch_plans", plan)):
+        app_clock.advance(1)
+        ok(api.post(f"{API}/{path}", json={**body, "claimed_by": "otto", "message": "move"}, headers=command))
+    switch(api, "east", "uncordon")
+    change = {"changes": [{"pool_definition": {"name": "gpu"}}], "claimed_by": "otto", "message": "move"}
+    ok(api.post(f"{API}/attribute_changes", json=change, headers=command))
+    cordon("west", "eve", **command)
+    eve, otto, *others = get(api, "timeline?by=request")["groups"]
+    assert [(group["request_id"], group["claimed_by"], group["message"]) for group in (eve, otto)] == [
+        ("release-7", "eve", "move"),
+        ("release-7", "otto", "move"),
+    ]
+    assert otto["counts"] == {"cluster-event": 1, "registration": 2, "revision": 1}
+    assert described(otto["entries"]) == ["POOL", "LAUNCH_PLAN_REGISTERED", "WORKFLOW_REGISTERED", "CORDONED"]
+    assert (otto["at"], otto["since"]) == (otto["entries"][0]["at"], otto["entries"][-1]["at"])
+    assert [described(group["entries"]) for group in others] == [["UNCORDONED"], ["CLUSTER"], ["CLUSTER"]]
+    own = entries(api, "&request_id=release-7")
+    assert own == [*eve["entries"], *otto["entries"]]
+    assert entries(api, "&request_id=release-7&actor=eve") == eve["entries"]
+    assert entries(api, "&request_id=release-7&executions=true&creations=true") == own
+    first, second, third = pages(api, "timeline?by=request&request_id=release-7&limit=2", "groups")
+    assert [group["claimed_by"] for group in (*first, *second, *third)] == ["eve", "otto", "otto", "otto"]
+    [unknown] = get(api, "timeline?request_id=release-8")["unknown_names"]
+    assert (unknown["field"], unknown["message"]) == (
+        "request_id",
+        "Nothing that is kept and matches is of request 'release-8'; executions keep none.",
+    )
+    refused(api.get(f"{API}/timeline?by=author"), 400, "invalid_request", "by")
 
 
 def test_the_deadline_of_a_drain_stays_beside_its_event_with_what_ended_it(eventful: FlaskClient) -> None:

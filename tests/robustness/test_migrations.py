@@ -405,6 +405,35 @@ def test_rounds_of_before_belong_to_the_clusters_that_they_name(engine: Engine) 
     assert [tuple(row) for row in rows] == [(1, "east"), (1, "north"), (1, "west")]
 
 
+def test_events_and_registrations_of_before_are_of_no_known_request(engine: Engine) -> None:
+    migrate(engine, "0053")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    registered: dict[str, Any] = {"project": "p", "domain": "d", "name": "n", "version": "v", "created_at": now}
+    registered |= {"author": "ana"}
+    plan = {"workflow": "w", "state": "ACTIVE"}
+    rows: dict[Table, dict[str, Any]] = {
+        fleet_tables.cluster_events: {"cluster": "c", "at": now, "type": "CORDONED"},
+        registration_tables.workflows: {**registered, "spec": {}, "digest": ""},
+        registration_tables.launch_plans: {**registered, "spec": {}, "digest": "", **plan, "updated_at": now},
+        registration_tables.launch_plan_activations: {**registered, **plan},
+    }
+    with engine.begin() as connection:
+        for table, row in rows.items():
+            connection.execute(insert(table).values(row))
+    for kept in (1, 2):
+        migrate(engine)
+        with engine.begin() as connection:
+            for table, row in rows.items():
+                assert connection.execute(select(table.c.request_id)).scalars().all() == [None] * kept
+                new = {**row, "version": f"v{kept}"} if "version" in row else row
+                connection.execute(insert(table).values({**new, "request_id": "r"}))
+        migrate(engine, "0053")
+        with engine.begin() as connection:
+            for table in rows:
+                names = [column for column in table.columns if column.name != "request_id"]
+                assert len(connection.execute(select(*names)).all()) == kept + 1
+
+
 def test_changes_of_members_of_before_belong_to_their_clusters(engine: Engine) -> None:
     migrate(engine, "0027")
     now, keys = datetime(2026, 3, 1, tzinfo=UTC), dict.fromkeys(Scope._fields, "")

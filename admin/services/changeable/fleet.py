@@ -162,7 +162,13 @@ class ChangeableFleet(Changeable):
         bids.forget_records(self.connection, removed)
         authorship = self.draft.options.authorship
         actor = Actor(authorship.author, authorship.claimed_by, authorship.proof)
-        event = ClusterEvent(at=now, type=DELETED, reason=authorship.message, revision=revision).by(actor)
+        event = ClusterEvent(
+            at=now,
+            type=DELETED,
+            reason=authorship.message,
+            revision=revision,
+            request_id=authorship.request_id,
+        ).by(actor)
         cluster_events.add_events(self.connection, (replace(event, cluster=name) for name in sorted(removed)))
 
     def _renew(self, created: Collection[str]) -> None:

@@ -10,32 +10,31 @@ from typing import Any
 
 import click
 
-from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Chosen, Listing, choose_page, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
-from ctl.cli.output import Printer, Sentence, Time
-from ctl.cli.provenance import describe_given_up, describe_provenance, describe_rollback, show_author
+from ctl.cli.output import Columns, Sentence, Time
+from ctl.cli.provenance import describe_provenance, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
-from ctl.cli.windows import named_by_flags
+from ctl.cli.windows import WINDOW, named_by_flags
 from ctl.client.answers import Document, RowChange
-from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
-from ctl.client.executions import ExecutionId
 from ctl.client.facts import CAUSES, FINISHED_PHASES, PHASES, TIMELINE_TYPES
 from ctl.client.nouns import DEFINED, NAMED, find_noun, row_kind
-from ctl.client.times import distance, is_earlier, parse_since, parse_time
+from ctl.client.times import parse_since, parse_time
 from ctl.client.words import count, listed
+from ctl.commands.changes.entries import (
+    SOURCES,
+    counted,
+    group_lines,
+    joined_groups,
+    lines_of,
+    name_of,
+    rolled_back,
+    time_of,
+)
 from ctl.commands.changes.reports import show_rows
-
-#: The kinds of entries of the timeline.
-_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration", "execution", "creation")
-
-#: The type of the registration of a workflow; the others are about launch plans.
-_WORKFLOW_REGISTERED = "WORKFLOW_REGISTERED"
-#: What happened to a launch plan, by type; any other type is that of its registration.
-_ACTIVATIONS = {"LAUNCH_PLAN_ACTIVATED": "activated", "LAUNCH_PLAN_DEACTIVATED": "deactivated"}
 
 _LARGEST_PAGE = 1000
 _FIELDS = (
@@ -48,7 +47,7 @@ _LISTING = Listing(
         "phase": lambda entry: entry["type"] if entry["source"] == "execution" else None,
     },
     words={
-        "source": _SOURCES,
+        "source": SOURCES,
         "type": TIMELINE_TYPES,
         "phase": [phase for phase in PHASES if phase in FINISHED_PHASES],
         "cause": CAUSES,
@@ -79,6 +78,10 @@ phase, cluster and cause. -p, -d, WORKFLOW, --launchplan and --cluster select th
 ended. Creations are shown with --creations, or alone with --source creation; relaunches and recoveries are said to be
 such. `--author WHO --executions --creations` is all that somebody did.
 
+--by request shows together what one command did, such as the registrations of `register files` or the events of `cordon
+a b`, and --request ID all of one. Programs join their requests by the same X-Request-Id. Executions, and what happened
+before this was recorded, have none.
+
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 """
 
@@ -98,12 +101,14 @@ The author is anonymous while the admin does not know its users; the name that t
         ),
         Option(
             ["--source"],
-            type=click.Choice(_SOURCES),
-            metavar="|".join(_SOURCES),
+            type=click.Choice(SOURCES),
+            metavar="|".join(SOURCES),
             help="Only entries of this kind.",
         ),
         Option(["--executions"], is_flag=True, help="Ends of executions too; --source execution shows these alone."),
         Option(["--creations"], is_flag=True, help="Creations of executions too; --source creation shows these alone."),
+        Option(["--by"], type=click.Choice(["request"]), help="Show what each request or command did, together."),
+        Option(["--request"], metavar="ID", help="All that one request or command did; -o wide shows the ids."),
         Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, happened to it or moved there."),
         *_LISTING.options(),
     ],
@@ -121,6 +126,7 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history --source execution --cluster east --since 2h",
         "rainbowctl history --executions -p flytesnacks --since 2h",
         "rainbowctl history --author ann --executions --creations --since 7d",
+        "rainbowctl history --by request --since 24h",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -132,21 +138,41 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
         _show_difference(session, int(between[1]), int(between[2]))
     else:
         pruned: list[str] = []
+        if flags["by"]:
+            _refuse_order(flags)
         chosen = choose_page(session, _find_entries(session, word, flags, pruned), flags, _LISTING)
         entries = list(chosen.rows)
         is_newest_first = not flags["sort_by"] and not flags["is_ascending"]
-        _show_entries(session, entries, _place(chosen, len(entries), is_newest_first), is_newest_first=is_newest_first)
-        if not entries and flags["author"]:
-            for unknown in session.client.unknown_timeline_names(actor=flags["author"], **_execution_filters(flags)):
+        place = _place(chosen, len(entries), is_newest_first)
+        if flags["by"]:
+            _show_groups(session, entries, place)
+        else:
+            _show_entries(session, entries, place, is_newest_first=is_newest_first)
+        named = {key: flags[flag] for key, flag in _NAMED_BY.items() if flags[flag]}
+        if not entries and named:
+            for unknown in session.client.unknown_timeline_names(**named, **_execution_filters(flags)):
                 session.printer.note(str(unknown["message"]))
         for sentence in pruned:
             session.printer.note(sentence)
 
 
+#: The flags that select among entries, beside scopes.
+_FILTERS = ("author", "since", "until", "is_all", "cluster", "source", "executions", "creations", "by", "request")
+#: Conditions whose names may be unknown, by their flags.
+_NAMED_BY = {"actor": "author", "request_id": "request"}
+
+
+def _refuse_order(flags: Mapping[str, Any]) -> None:
+    """Requests are shown newest first, and have no fields of their own to select by."""
+    if flags["selector"] or flags["sort_by"] or flags["is_ascending"]:
+        raise InvalidInput(
+            "--by request shows the newest first, with all that they did: leave out --filter.fieldSelector, "
+            "--filter.sortBy and --filter.asc. --source, --since, --author and scopes select."
+        )
+
+
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
-    is_filtered = any(
-        flags[key] for key in ("author", "since", "until", "is_all", "cluster", "source", "executions", "creations")
-    )
+    is_filtered = any(flags[key] for key in _FILTERS)
     if is_filtered or typed_choice(flags) or scope_filters(session, flags):
         meaning = "the difference of two revisions" if ".." in number else "one revision"
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
@@ -188,9 +214,11 @@ def _find_entries(
     if flags["cluster"]:
         _check_definition(session, "cluster", flags["cluster"])
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
+    selected |= {"request_id": flags["request"], "by": flags["by"]}
     selected |= _execution_filters(flags)
     pages = session.client.timeline_pages(**filters, **{name: value for name, value in selected.items() if value})
-    return _read_entries(pages, pruned)
+    entries = _read_entries(pages, pruned, "groups" if flags["by"] else "entries")
+    return joined_groups(entries) if flags["by"] else (entry for page in entries for entry in page)
 
 
 def _execution_filters(flags: Mapping[str, Any]) -> dict[str, str]:
@@ -199,10 +227,10 @@ def _execution_filters(flags: Mapping[str, Any]) -> dict[str, str]:
     return {name: "true" for name, source in asked.items() if flags[name] or flags["source"] == source}
 
 
-def _read_entries(pages: Iterator[Document], pruned: list[str]) -> Iterator[Document]:
-    with named_by_flags():
+def _read_entries(pages: Iterator[Document], pruned: list[str], key: str) -> Iterator[list[Document]]:
+    with named_by_flags({**WINDOW, "request_id": "--request", "by": "--by"}):
         for page in pages:
-            yield from page["entries"]
+            yield page[key]
             if page.get("not_listed"):
                 pruned.append(str(page["not_listed"]))
 
@@ -227,128 +255,39 @@ def _place(chosen: Chosen[Document], number: int, is_newest_first: bool) -> str:
 def _show_entries(session: Session, entries: list[Document], place: str, *, is_newest_first: bool) -> None:
     if entries and session.printer.is_table:
         session.printer.note(_summary(session, entries, place, is_newest_first=is_newest_first))
-    lines = [line for entry in entries for line in _lines(session, entry)]
-    session.printer.show(
-        (_name(entry) for entry in entries),
-        lines,
-        entries,
-        {
-            "REVISION": "revision",
-            "WHEN": Time(_time),
-            "WHO": "who",
-            "WHAT": "what",
-            "WHY": Sentence("message", is_past=True),
-        },
-        {"REQUEST": "request_id"},
-        empty="Nothing matches.",
-    )
+    lines = [line for entry in entries for line in lines_of(session, entry)]
+    names = (name_of(entry) for entry in entries)
+    session.printer.show(names, lines, entries, _COLUMNS, _REQUEST, empty=_NOTHING)
 
 
-#: What entries of each kind are called in a sentence: one, and several.
-_NAMES = {
-    "revision": ("revision", "revisions"),
-    "cluster-event": ("event of clusters", "events of clusters"),
-    "redecision": ("round of new decisions", "rounds of new decisions"),
-    "pruning": ("round of pruning", "rounds of pruning"),
-    "registration": ("registration", "registrations"),
-    "execution": ("end of an execution", "ends of executions"),
-    "creation": ("creation of an execution", "creations of executions"),
+def _show_groups(session: Session, groups: list[Document], place: str) -> None:
+    """What each request or command did."""
+    entries = [entry for group in groups for entry in group["entries"]]
+    if groups and session.printer.is_table:
+        requests = f"{place}{count(len(groups), 'request')}: "
+        session.printer.note(_summary(session, entries, requests, is_newest_first=True))
+    lines = [line for group in groups for line in group_lines(session, group)]
+    names = (name_of(entry) for entry in entries)
+    session.printer.show(names, lines, groups, {**_COLUMNS, **_REQUEST}, empty=_NOTHING)
+
+
+_COLUMNS: Columns = {
+    "REVISION": "revision",
+    "WHEN": Time(time_of),
+    "WHO": "who",
+    "WHAT": "what",
+    "WHY": Sentence("message", is_past=True),
 }
+_REQUEST: Columns = {"REQUEST": "request_id"}
+_NOTHING = "Nothing matches."
 
 
 def _summary(session: Session, entries: list[Document], place: str, *, is_newest_first: bool) -> str:
     """How many entries of each kind are shown, since when, and which of all that match they are."""
     counts = Counter(str(entry["source"]) for entry in entries)
-    parts = [f"{number} {_NAMES[source][number != 1]}" for source in _SOURCES if (number := counts[source])]
-    oldest = min(time for entry in entries if (time := _time(entry)))
+    oldest = min(time for entry in entries if (time := time_of(entry)))
     order = ", newest first" if is_newest_first else ""
-    return f"{place}{listed(parts)}, the oldest {session.printer.when(oldest)}{order}."
-
-
-def _lines(session: Session, entry: Document) -> Iterator[Document]:
-    """The lines of an entry in a table: of a revision one for each row that is shown."""
-    first, *more = _what(session, entry)
-    yield {**entry, "who": show_author(entry), "what": first}
-    for text in more:
-        yield {"revision": entry["revision"], "what": text}
-
-
-def _name(entry: Document) -> str:
-    """An entry as `-o name` prints it; what was registered as `get` does."""
-    if entry["source"] == "registration":
-        word = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launchplan"
-        return "/".join([word, *Identifier.from_document(entry["id"]).document().values()])
-    if entry["source"] in ("execution", "creation"):
-        return ExecutionId.from_document(entry["execution"]).resource
-    return f"{entry['source']}/{entry['revision'] if entry['source'] == 'revision' else entry['number']}"
-
-
-def _what(session: Session, entry: Document) -> list[str]:
-    """What happened: of a revision each row with its values, old and new, or how many more there are."""
-    if entry["source"] == "registration":
-        id = Identifier.from_document(entry["id"])
-        noun = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launch plan"
-        of = f" of workflow {entry['workflow']}" if entry.get("workflow") else ""
-        happened = _ACTIVATIONS.get(str(entry["type"]), "registered")
-        by = f", replaced by {entry['replaced_by']}" if entry.get("replaced_by") else ""
-        return [f"{happened} {noun} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
-    if entry["source"] == "execution":
-        return [_end(entry)]
-    if entry["source"] == "creation":
-        return [f"{str(entry['type']).lower()} execution {ExecutionId.from_document(entry['execution'])}"]
-    if entry["source"] != "revision":
-        happened = str(entry["type"]).lower().replace("_", " ")
-        happened += _drain(session.printer, entry)
-        where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
-        return [f"{where}{happened} (event {entry['number']})"]
-    rows = [RowChange.from_document(change) for change in entry.get("changes") or []]
-    lines = [_row(session, row) for row in rows]
-    rest = int(entry.get("change_count") or 0) - len(rows)
-    lines += [f"and {count(rest, 'more row')}" if rows else count(rest, "row")] if rest else []
-    start, *others = lines or ["nothing"]
-    return [f"{_rolled_back(entry)}{start}", *others]
-
-
-def _end(entry: Document) -> str:
-    """The end of an execution: `execution p/d/fit: FAILED on east (LIMIT, OUT_OF_MEMORY, exit 1)`."""
-    where = f" on {entry['cluster']}" if entry.get("cluster") else ""
-    code = entry.get("exit_code")
-    # The phase says the reason of most ends.
-    reason = entry.get("reason") if entry.get("reason") != entry["type"] else None
-    causes = [entry.get("cause"), reason, f"exit {code}" if code else None]
-    why = ", ".join(cause for cause in causes if cause)
-    what = f"{entry['type']}{where}{f' ({why})' if why else ''}{describe_given_up(entry)}"
-    return f"execution {ExecutionId.from_document(entry['execution'])}: {what}"
-
-
-def _drain(printer: Printer, event: Document) -> str:
-    """The deadline of a drain, and what ended it; empty for any other event."""
-    deadline, ended_by = event.get("deadline"), event.get("ended_by")
-    words = ""
-    if deadline:
-        is_ahead = distance(deadline).startswith("in ")
-        is_ended_before = ended_by is not None and is_earlier(ended_by["at"], deadline)
-        # What runs at a silent cluster has not ended at the deadline.
-        verb = "deadline" if is_ended_before else "ends what runs" if is_ahead else "its deadline passed"
-        words = f", {verb} {printer.when(deadline, is_ahead=True)}"
-    return f"{words}; ended by {describe_provenance(printer, ended_by)}" if ended_by else words
-
-
-def _row(session: Session, row: RowChange) -> str:
-    """What happened to a row, with its values if it has any."""
-    values = one_line(row.before, row.after)
-    happened = f"{row.action} {row.title(session.client.noun(row.kind))}"
-    return f"{happened}: {values}" if values else happened
-
-
-def _rolled_back(revision: Document) -> str:
-    """What a rollback rolled back; empty for any other revision."""
-    rollback = describe_rollback(revision, "revision ")
-    return f"{rollback}: " if rollback else ""
-
-
-def _time(entry: Document) -> str | None:
-    return entry.get("created_at") or entry.get("at")
+    return f"{place}{listed(counted(counts))}, the oldest {session.printer.when(oldest)}{order}."
 
 
 def _show_difference(session: Session, start: int, end: int) -> None:
@@ -370,15 +309,17 @@ def _show_one(session: Session, revision: Document) -> None:
     if printer.machine_output([f"revision/{revision['number']}"], revision):
         return
     changes = [RowChange.from_document(change) for change in revision["changes"]]
-    made_by = {**revision, "revision": revision["number"], "at": _time(revision)}
+    made_by = {**revision, "revision": revision["number"], "at": time_of(revision)}
     changed = f"{count(len(changes), 'row')} {'was' if len(changes) == 1 else 'were'} changed"
     printer.sentence(f"{changed} by {describe_provenance(printer, made_by)}.")
     printer.line(f"revision {revision['number']}")
-    printer.line(f"when  {printer.when(_time(revision))}")
+    printer.line(f"when  {printer.when(time_of(revision))}")
     printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
         printer.sentence(f"why   {revision['message']}", indent=" " * 6)
-    printer.line(f"what  {_rolled_back(revision)}{count(len(changes), 'row')}")
+    if revision.get("request_id"):
+        printer.line(f"by    request {revision['request_id']}")
+    printer.line(f"what  {rolled_back(revision)}{count(len(changes), 'row')}")
     for rollback in revision.get("rolled_back_by") or []:
         printer.sentence(f"then  rolled back by {describe_provenance(printer, rollback)}", indent=" " * 6)
     printer.line()
