@@ -44,6 +44,9 @@ class ErrorDetail(ScopeAnswer):
     field: str | None = None
     reason: str | None = None
     closest: list[str] | None = None
+    may_be_pruned: Annotated[
+        bool | None, Meta(description="Of an unknown name: true where something of that name may have been pruned.")
+    ] = None
     current_version: int | None = None
     provenance: Annotated[
         ProvenanceAnswer | None, Meta(description="Of the setting, row, state or later revision that refuses it.")

@@ -19,16 +19,16 @@ from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.fleet.asking import REQUEST_FIELDS
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
-from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
+from admin.core.problems import Invalid, Problem
 from admin.core.provenance import Actor
 from admin.core.settings.scopes import Scope
-from admin.core.times import show_time
-from admin.errors import ExecutionNotFound, NotRecoverable
+from admin.errors import NotRecoverable
 from admin.services.context import Context
 from admin.services.retention import find_not_counted
 from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
 from admin.services.silences import NotedSilence, note_silences
+from admin.services.unknown_executions import execution_not_found
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.visibility import seen_executions
 from admin.services.waiting import Wait
@@ -38,7 +38,6 @@ from admin.store import (
     execution_events,
     execution_lists,
     executions,
-    retention,
 )
 from admin.store.execution_counts import CountPage
 from admin.store.execution_events import Event
@@ -85,31 +84,8 @@ def find_execution(context: Context, connection: Connection, key: ExecutionId, *
     is_name = names.matches(EXECUTION_NAME, key.name)
     execution = executions.get(connection, key, lock=lock) if is_name else None
     if execution is None:
-        near = closest(key.name, executions.names_like(connection, key))
-        raise ExecutionNotFound(
-            f"No execution is called '{shorten(key.name)}' in {key.project}/{key.domain}."
-            f"{_retention(context, connection)}{did_you_mean(near)} "
-            f"`rainbowctl get execution -p {key.project} -d {key.domain}` lists them.",
-            details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
-        )
+        raise execution_not_found(context, connection, key)
     return execution
-
-
-def _retention(context: Context, connection: Connection) -> str:
-    """Which executions are gone, so that this may be one of them; else that it never was there."""
-    age = context.settings.retention.executions
-    cutoff = retention.cutoffs(connection).executions
-    if cutoff is None:
-        kept = f" Executions are kept for {age} after their end." if age else ""
-        return f" None was pruned so far: there never was one of that name.{kept}"
-    due = context.settings.retention.cutoffs(context.clock()).executions
-    # Nothing but a run of `rainbow-admin prune` with an age of its own deletes what is not due yet.
-    is_by_hand = due is None or cutoff > due
-    configured = f" (retention.executions: {age})" if age and not is_by_hand else ""
-    by_hand = " by `rainbow-admin prune`" if is_by_hand else ""
-    kept = f" Others are kept for {age} after their end." if age and is_by_hand else ""
-    pruned = f"Executions that ended before {show_time(cutoff)} were pruned{by_hand}{configured}."
-    return f" {pruned} It may be one of them.{kept}"
 
 
 class Previous(NamedTuple):

@@ -15,7 +15,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, f
 
 from admin.core.fleet.clusters import HEALTH_EVENTS, STATE_EVENTS
 from admin.core.retention import Cutoffs, Lifespan
-from admin.store import pruned_authors
+from admin.store import pruned_authors, pruned_executions
 from admin.store.audit_events import audit_events
 from admin.store.bid_tables import bid_rounds, bids
 from admin.store.cluster_events import lasting
@@ -109,6 +109,7 @@ class Executions:
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         ids = _deletable(connection, executions.c.id.in_(keys), limit, hold=True)
+        pruned_executions.add(connection, ids)
         counts = {
             table.name: _delete(connection, table, table.c.execution_id.in_(ids))
             for table in (execution_logs, execution_outputs, execution_events, decisions)

@@ -26,6 +26,7 @@ from admin.store import (
     execution_tables,
     fleet,
     fleet_tables,
+    pruned_executions,
     registration_tables,
     retention,
     revision_tables,
@@ -432,6 +433,18 @@ def test_events_and_registrations_of_before_are_of_no_known_request(engine: Engi
             for table in rows:
                 names = [column for column in table.columns if column.name != "request_id"]
                 assert len(connection.execute(select(*names)).all()) == kept + 1
+
+
+def test_executions_that_were_pruned_before_they_were_counted_are_known_to_be_missing(engine: Engine) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    for cutoff, are_all_counted in (("logs", True), ("executions", False)):
+        migrate(engine, "0055")
+        with engine.begin() as connection:
+            retention.record_cutoff(connection, cutoff, now)
+        migrate(engine)
+        with engine.connect() as connection:
+            assert pruned_executions.are_all_counted(connection) is are_all_counted
+            assert pruned_executions.of(connection, "p", "d") is None
 
 
 def test_changes_of_members_of_before_belong_to_their_clusters(engine: Engine) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Table, event, func, select, update
+from sqlalchemy import Table, event, func, insert, select, update
 
 from admin.core.changes import Authorship
 from admin.core.fleet.definitions import FleetKind
@@ -40,6 +40,7 @@ from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet_tables import cluster_events
+from admin.store.pruned_executions import pruned_executions
 from admin.store.revision_tables import pruned_authors as pruned_authors_table
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent, set_clock
@@ -225,7 +226,7 @@ def test_who_may_not_see_a_project_is_not_told_that_executions_of_it_were_pruned
     assert "pruned" not in hidden
     assert without_ids(hidden) == without_ids(unknown).replace("flytesnakcs", PROJECT)
     seen = refused(eve.get(f"{API}/executions/flyteexamples/{DOMAIN}/gone"), 404, "execution_not_found")
-    assert "It may be one of them." in seen["message"]
+    assert "None of flyteexamples/development was counted among them, so there was most likely never" in seen["message"]
 
 
 def without_ids(answer: str) -> str:
@@ -240,16 +241,57 @@ def test_a_pruning_by_hand_is_not_said_to_follow_from_the_configuration(make_app
     for name in ("fail-1", "last"):
         created(api, name)
         end(api, name)
+    ended = show_time(clock())
     clock.advance(2 * DAY)
     pruned(context, executions="1d")
     message = refused(api.get(f"{API}/{path('fail-1', 'logs')}"), 404, "execution_not_found")["message"]
     horizon = (
         f"Executions that ended before {show_time(clock() - timedelta(days=1))} were pruned by `rainbow-admin prune`. "
-        "It may be one of them. Others are kept for 365d after their end."
+        f"It may be one of them: 1 of {PROJECT}/{DOMAIN}, which ended between {ended} and {ended}. "
+        "Others are kept for 365d after their end."
     )
     assert horizon in message
     assert "retention.executions" not in message
     assert "Did you mean" not in message.partition(horizon)[0]
+
+
+def test_an_unknown_execution_is_said_to_be_pruned_where_others_of_its_project_were(
+    api: FlaskClient, context: Context, clock: Clock
+) -> None:
+    def told(name: str, project: str = PROJECT, domain: str = DOMAIN) -> tuple[str, bool]:
+        answer = refused(api.get(f"{API}/executions/{project}/{domain}/{name}"), 404, "execution_not_found")
+        [detail] = answer["details"]
+        return answer["message"], detail.get("may_be_pruned", False)
+
+    ends = []
+    for round_ in range(2):
+        for name in ("a", "b"):
+            created(api, f"{name}-{round_}")
+            end(api, f"{name}-{round_}")
+        other = {"project": "flyteexamples", "domain": ("staging", "production")[round_]}
+        created(api, "c", **other)
+        ok(api.delete(f"{API}/executions/{'/'.join(other.values())}/c"))
+        ends.append(show_time(clock()))
+        clock.advance(2 * DAY)
+        created(api, f"newest-{round_}")
+        dry = pruned(context, executions="1d", dry_run=True)["executions"]
+        assert pruned(context, executions="1d")["executions"] == dry
+    ended = f"between {ends[0]} and {ends[1]}"
+    message, may_be_pruned = told("a-1")
+    assert (f"It may be one of them: 4 of {PROJECT}/{DOMAIN}, which ended {ended}. " in message, may_be_pruned) == (
+        True,
+        True,
+    )
+    message, may_be_pruned = told("c", "flyteexamples", "staging")
+    assert (": 1 of flyteexamples/staging, which ended" in message, may_be_pruned) == (True, True)
+    message, may_be_pruned = told("a-1", domain="production")
+    never = f"None of {PROJECT}/production was counted among them, so there was most likely never one of that name."
+    assert (never in message, may_be_pruned) == (True, False)
+    with context.database.writing() as connection:  # as a migration leaves it where some were pruned before
+        connection.execute(insert(pruned_executions).values(project="", domain="", total=0))
+    assert f"It may be one of them: at least 4 of {PROJECT}/{DOMAIN}, " in told("a-1")[0]
+    message, may_be_pruned = told("a-1", domain="production")
+    assert (message.count("It may be one of them."), may_be_pruned) == (1, True)
 
 
 def test_counts_say_which_executions_were_pruned(api: FlaskClient, context: Context, clock: Clock) -> None:
@@ -493,7 +535,7 @@ def test_a_dry_run_changes_nothing(api: FlaskClient, context: Context, clock: Cl
     after["cluster_events"] -= 1  # the event of the pruning itself
     assert {table: before[table] - count for table, count in would.items()} == {table: after[table] for table in would}
     changed = {table for table in before if before[table] != after[table]}
-    assert changed == {*would, stocks.retention_cutoffs.name}  # where it says what is gone
+    assert changed == {*would, stocks.retention_cutoffs.name, pruned_executions.name}  # where it says what is gone
 
 
 def test_a_dry_run_knows_what_the_newest_execution_keeps(
