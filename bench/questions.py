@@ -71,6 +71,7 @@ _READ = {
     "where a value is used that nothing has": "uses?resource_type=0&field=limits.cpu&value=13",
     "where amounts above a value are used": "uses?resource_type=0&field=limits.cpu&comparison=gt&value=12",
     "settings of all kinds, first page": "all_definitions?noun=setting",
+    "settings that an author made, first page": f"all_definitions?noun=setting&filters=eq(author,{stock.RARE_AUTHOR})",
     "settings of a project without effect": f"matchable_attributes/no_effect?{_SCOPE}",
     "settings without effect, first page": "matchable_attributes/no_effect",
     "warnings, first page": "warnings?limit=100",

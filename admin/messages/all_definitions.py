@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
-from marshmallow import fields
+from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.all_definitions import NOUNS, SETTING, SOURCES, Defined
+from admin.core.all_definitions import FIELDS, NOUNS, SETTING, SOURCES, WORDS, Defined
+from admin.core.executions.selectors import MOST_FILTER_LENGTH
+from admin.core.row_conditions import RowCondition, parse_conditions
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.messages.pages import key_of, token_of, wrong_token
 from admin.messages.requests import SCOPE_KEY, Fields, OneOf, PageQuery
@@ -26,6 +29,17 @@ class AllDefinitionsQuery(PageQuery):
     domain = fields.String(
         validate=SCOPE_KEY, metadata={"description": "Only this domain, and what is registered or granted there."}
     )
+    filters = fields.String(
+        validate=validate.Length(max=MOST_FILTER_LENGTH),
+        metadata={
+            "description": f"Only those of which this holds, as eq(author,ada)+gt(at,7d). Fields: {', '.join(FIELDS)}."
+        },
+    )
+
+
+def conditions_of(query: Fields, now: datetime) -> list[RowCondition]:
+    """What selects definitions."""
+    return parse_conditions(query["filters"], FIELDS, WORDS, now) if "filters" in query else []
 
 
 def nouns_of(query: Fields) -> tuple[str, ...]:
@@ -84,7 +98,10 @@ class DefinedAnswer(Answer):
 
 class AllDefinitionsAnswer(SeenAnswer):
     definitions: list[DefinedAnswer]
-    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
+    token: Annotated[
+        str | None,
+        Meta(description="For the next page; absent on the last. With `filters` a page before the last may be empty."),
+    ] = None
 
     @classmethod
     def from_page(cls, page: DefinedPage) -> AllDefinitionsAnswer:

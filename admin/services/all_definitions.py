@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Table
 
@@ -12,6 +13,7 @@ from admin.core.changes import LastChange
 from admin.core.fleet.definitions import Definition, Source
 from admin.core.permissions import PERMISSIONS, ROLES, Place
 from admin.core.provenance import Provenance, pruned_provenance
+from admin.core.row_conditions import RowCondition
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.core.use_grants import PROJECT, Named
@@ -42,33 +44,80 @@ class DefinedPage:
     is_partial: bool  #: whether there may be more that the caller may not see
 
 
-#: Reads definitions of a noun by name, from after a name on, and at most so many.
-_Read = Callable[[str, int], Iterable[Defined]]
+class _Read(NamedTuple):
+    """Definitions of a noun by name, and the name after which the next ones come; None for the last."""
+
+    definitions: Sequence[Defined]
+    examined: int  #: among how many they were found
+    last: str | None
+
+
+#: Reads definitions of a noun from after a name on, and looks at no more than so many.
+_Reader = Callable[[str, int], _Read]
+
+#: Reads definitions of a noun by name from after one on, and at most so many.
+_ReadAll = Callable[[str, int], Iterable[Defined]]
+
+
+def _paged(read: _ReadAll) -> _Reader:
+    """The same with where to go on."""
+
+    def read_page(after: str, most: int) -> _Read:
+        definitions = list(read(after, most))
+        last = definitions[-1].name if len(definitions) == most else None
+        return _Read(definitions, len(definitions), last)
+
+    return read_page
+
+
+#: Definitions that are read at once where some of them are selected, and at most for one page.
+_EXAMINED_AT_ONCE, _MOST_EXAMINED = 10_000, 50_000
 
 
 def list_all_definitions(
-    context: Context, nouns: Sequence[str], scope: Scope, after: tuple[str, str] | None, limit: int
+    context: Context,
+    nouns: Sequence[str],
+    scope: Scope,
+    after: tuple[str, str] | None,
+    limit: int,
+    conditions: Sequence[RowCondition] = (),
 ) -> DefinedPage:
-    """What is defined that the caller may see: of some nouns, and of a project or domain where one is given."""
+    """What is defined that the caller may see: of some nouns, and of a project or domain where one is given.
+
+    Where `conditions` select few of many, a page may have less than it could, even nothing, and be followed by another.
+    """
     context.access.check_known(scope)
     first, name = after or (NOUNS[0], "")
-    chosen = [noun for noun in NOUNS[NOUNS.index(first) :] if noun in nouns and (not any(scope) or noun in _SCOPED)]
-    page: list[Defined] = []
+    of_noun = [condition for condition in conditions if condition.field == "noun"]
+    chosen = [
+        noun
+        for noun in NOUNS[NOUNS.index(first) :]
+        if noun in nouns and (not any(scope) or noun in _SCOPED) and Defined(noun=noun, name="").has(of_noun)
+    ]
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        readers = _Readers(context, connection, scope).by_noun()
-        for noun in chosen:
-            if len(page) <= limit and noun in readers:
-                page += readers[noun](name if noun == first else "", limit + 1 - len(page))
-        made_by = revisions.provenance_of(connection, {row.revision for row in page[:limit] if row.revision})
-        made_by = told_provenance(context.access, connection, made_by)
-    definitions = [replace(row, provenance=made_by.get(row.revision or 0, row.provenance)) for row in page[:limit]]
-    last = definitions[-1] if len(page) > limit else None
-    return DefinedPage(
-        definitions=definitions,
-        next_key=None if last is None else (last.noun, last.name),
-        is_partial=_is_partial(context, nouns, scope),
-    )
+        readers = _Readers(context, connection, scope, conditions)
+        definitions, next_key = _read_page(readers, chosen, (first, name), limit)
+    return DefinedPage(definitions=definitions, next_key=next_key, is_partial=_is_partial(context, nouns, scope))
+
+
+def _read_page(
+    readers: _Readers, nouns: Sequence[str], after: tuple[str, str], limit: int
+) -> tuple[Sequence[Defined], tuple[str, str] | None]:
+    """The definitions of a page, and the key of the last one that the next page comes after."""
+    page: list[Defined] = []
+    examined = 0
+    for noun, read in readers.by_noun(nouns).items():
+        last: str | None = after[1] if noun == after[0] else ""
+        while last is not None:
+            if last and examined >= _MOST_EXAMINED:
+                return page, (noun, last)
+            found, number, last = read(last, _EXAMINED_AT_ONCE if readers.conditions else limit + 1)
+            examined += number
+            page += readers.selected(found)
+            if len(page) > limit:
+                return page[:limit], (page[limit - 1].noun, page[limit - 1].name)
+    return page, None
 
 
 #: What one needs to see all definitions of a noun; what it does not name is known to everybody.
@@ -94,17 +143,27 @@ def _is_partial(context: Context, nouns: Sequence[str], scope: Scope) -> bool:
 class _Readers:
     """What reads each noun, as far as the caller may see it."""
 
-    def __init__(self, context: Context, connection: Connection, scope: Scope) -> None:
+    def __init__(
+        self, context: Context, connection: Connection, scope: Scope, conditions: Sequence[RowCondition]
+    ) -> None:
+        self.conditions = conditions
         self._context = context
         self._connection = connection
         self._scope = scope
 
-    def by_noun(self) -> dict[str, _Read]:
+    def selected(self, found: Sequence[Defined]) -> list[Defined]:
+        """Those that are asked for, with the revisions that made them as they are."""
+        made_by = revisions.provenance_of(self._connection, {row.revision for row in found if row.revision})
+        made_by = told_provenance(self._context.access, self._connection, made_by)
+        rows = (replace(row, provenance=made_by.get(row.revision or 0, row.provenance)) for row in found)
+        return [row for row in rows if row.has(self.conditions)]
+
+    def by_noun(self, nouns: Sequence[str]) -> dict[str, _Reader]:
         """By noun; those are left out of which the caller may see nothing."""
         settings = self._context.settings
         domains = [name for name in settings.domain_ids() if self._scope.domain in ("", name)]
         built_in = {kind.name for kind in BUILTIN_KINDS}
-        readers: dict[str, _Read] = {
+        readers: dict[str, _ReadAll] = {
             "project": self._projects,
             "domain": _configured("domain", domains if not self._scope.project else ()),
             "cluster": self._fleet("cluster"),
@@ -121,9 +180,9 @@ class _Readers:
             "group": self._payloads("group", user_groups.page),
             "grant": self._grants,
             "use-grant": self._use_grants,
-            SETTING: self._settings,
         }
-        return {noun: read for noun, read in readers.items() if self._sees_some(noun)}
+        paged = {noun: _paged(read) for noun, read in readers.items()} | {SETTING: self._settings}
+        return {noun: paged[noun] for noun in nouns if self._sees_some(noun)}
 
     def _sees_some(self, noun: str) -> bool:
         permission, access = _READING.get(noun), self._context.access
@@ -141,7 +200,7 @@ class _Readers:
             source = MANAGED if project.version else CONFIGURATION
             yield Defined(noun="project", name=project.id, source=source, revision=project.version or None)
 
-    def _fleet(self, noun: str) -> _Read:
+    def _fleet(self, noun: str) -> _ReadAll:
         def read(after: str, limit: int) -> Iterable[Defined]:
             fleet = current_fleet(self._context, self._connection)
             definitions = {
@@ -155,14 +214,14 @@ class _Readers:
 
         return read
 
-    def _payloads(self, noun: str, page: Callable[..., Sequence[StoredPayload]]) -> _Read:
+    def _payloads(self, noun: str, page: Callable[..., Sequence[StoredPayload]]) -> _ReadAll:
         def read(after: str, limit: int) -> Iterable[Defined]:
             rows = page(self._connection, after=after or None, limit=limit)
             return [Defined(noun=noun, name=row.name, revision=row.version) for row in rows]
 
         return read
 
-    def _registered(self, noun: str, table: Table) -> _Read:
+    def _registered(self, noun: str, table: Table) -> _ReadAll:
         def read(after: str, limit: int) -> Iterable[Defined]:
             filters = RegistrationFilter(
                 project=self._scope.project or None,
@@ -193,7 +252,7 @@ class _Readers:
         conditions = UseGrantFilter(grantee=grantee)
         return _versioned("use-grant", use_grants.page(self._connection, conditions, after=after or None, limit=limit))
 
-    def _settings(self, after: str, limit: int) -> Iterable[Defined]:
+    def _settings(self, after: str, most: int) -> _Read:
         kinds = {kind.name: kind.noun for kind in self._context.settings.kinds}
         filters = Filter(
             kinds=tuple(kinds),
@@ -205,11 +264,21 @@ class _Readers:
         if after:
             noun, *names = after.split("/")
             key = key_at(self._context.settings.kinds.find(noun).name, _scope_of(names))
-        for row in attributes.page(self._connection, filters, key, limit):
-            name = "/".join((kinds[row.kind], *_names_of(row.scope)))
-            change = LastChange(row.updated_at, row.updated_by, row.claimed_by)
-            made_by = pruned_provenance(row.version, change)
-            yield Defined(noun=SETTING, name=name, revision=row.version, provenance=made_by)
+        page = attributes.changed(self._connection, filters, self.conditions, key, most=most)
+        definitions = []
+        for row in page.rows:
+            made_by = pruned_provenance(row.version, LastChange(row.updated_at, row.updated_by, row.claimed_by))
+            name = _name_of(kinds[row.kind], row.scope)
+            definitions.append(Defined(noun=SETTING, name=name, revision=row.version, provenance=made_by))
+        last = None
+        if page.last is not None:
+            kind, project, domain, workflow, launch_plan = page.last
+            last = _name_of(kinds[kind], Scope(domain, project, workflow, launch_plan))
+        return _Read(definitions, page.examined, last)
+
+
+def _name_of(noun: str, scope: Scope) -> str:
+    return "/".join((noun, *_names_of(scope)))
 
 
 def _names_of(scope: Scope) -> list[str]:
@@ -228,7 +297,7 @@ def _versioned(noun: str, rows: Iterable[StoredGrant | StoredUseGrant]) -> list[
     return [Defined(noun=noun, name=row.name, revision=row.version) for row in rows]
 
 
-def _configured(noun: str, names: Iterable[str]) -> _Read:
+def _configured(noun: str, names: Iterable[str]) -> _ReadAll:
     """What reads names of the configuration."""
     known = sorted(names)
 

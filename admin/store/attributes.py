@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from admin.core.changes import RowChange
+from admin.core.row_conditions import RowCondition
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store import revisions
@@ -34,6 +35,7 @@ from admin.store.batches import Insertion, write_together
 from admin.store.database import UtcDateTime, metadata
 from admin.store.keys import KeyedQuery, is_within, key_columns, scope_columns, scope_of
 from admin.store.revisions import NewRevision
+from admin.store.row_conditions import fits
 from admin.store.sql_types import AnyRow, build
 
 attributes = Table(
@@ -173,6 +175,49 @@ def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | No
     last = page_key(examined[most - 1]) if len(examined) > most else None
     rows = examined[:most]
     return RowPage(rows=[row for row in rows if filters.has(row)], examined=len(rows), last=last)
+
+
+#: The columns that tell of the last change of a row, by the names of fields.
+_OF_CHANGE = {
+    "revision": attributes.c.version,
+    "at": attributes.c.updated_at,
+    "author": attributes.c.updated_by,
+    "claimed_by": attributes.c.claimed_by,
+}
+
+
+def changed(
+    connection: Connection,
+    filters: Filter,
+    conditions: Iterable[RowCondition],
+    after: tuple[str, ...] | None,
+    *,
+    most: int,
+) -> RowPage:
+    """The rows of a list, among so many that follow a key, of which conditions on their last change hold.
+
+    Conditions on other fields are left out.
+    """
+    known = [condition for condition in conditions if condition.field in _OF_CHANGE]
+    rows: list[StoredAttribute] = []
+    left = most
+    for kind in sorted(filters.kinds):
+        if after is not None and kind < after[0]:
+            continue
+        ahead = select(attributes).where(attributes.c.kind == kind, *_conditions(filters))
+        if after is not None and kind == after[0]:
+            ahead = ahead.where(tuple_(*_SCOPE_COLUMNS) > after[1:])
+        ahead = ahead.order_by(*_SCOPE_COLUMNS).limit(left)
+        examined = ahead.subquery("examined")
+        fit = [fits(condition, examined.c[_OF_CHANGE[condition.field].name]) for condition in known]
+        found = select(examined).where(*fit).order_by(*(examined.c[name] for name in SCOPE_KEYS))
+        rows += [_stored(row) for row in connection.execute(found)]
+        number = connection.execute(select(func.count()).select_from(examined)).scalar_one()
+        if number == left:
+            last = connection.execute(ahead.with_only_columns(*_KEY).offset(left - 1)).one()
+            return RowPage(rows=rows, examined=most, last=tuple(last))
+        left -= number
+    return RowPage(rows=rows, examined=most - left, last=None)
 
 
 def _leading_keys(filters: Filter) -> Iterator[tuple[str, str]]:

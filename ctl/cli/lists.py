@@ -196,6 +196,16 @@ def selected_fields(flags: Mapping[str, Any], listing: Listing) -> set[str]:
     return {term.field for term in _terms(flags["selector"], listing)} if flags["selector"] else set()
 
 
+def selected_filter(flags: Mapping[str, Any], listing: Listing) -> str | None:
+    """What the selector says, as the API takes it; None for none, and for one that is longer than it takes."""
+    if not flags["selector"]:
+        return None
+    from ctl.client.facts import MOST_FILTER_LENGTH
+
+    text = "+".join(term.filter for term in _terms(flags["selector"], listing))
+    return text if len(text) <= MOST_FILTER_LENGTH else None
+
+
 def _select(rows: Iterable[Row], selector: str, listing: Listing) -> Iterable[Row]:
     terms = _terms(selector, listing)
     return (row for row in rows if all(term.matches(_value(row, term.field, listing)) for term in terms))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from flask import Flask
@@ -10,6 +12,7 @@ from flask.testing import FlaskClient
 
 from admin.core.all_definitions import NOUNS
 from admin.core.retention import Retention
+from admin.services import all_definitions
 from admin.services.retention import prune
 from tests.conftest import MakeApp
 from tests.integration.test_grants import define, give, signed_in
@@ -161,6 +164,71 @@ def test_bad_questions_are_refused(api: FlaskClient, query: str, error: str, fie
     answer = refused(api.get(f"{API}/all_definitions?{query}"), 400, error, field)
     if field == "noun" and query != "noun=":
         assert answer["details"][0]["closest"] == ["pool"]
+
+
+#: Filters, and what they say of the noun, the name, the source and the provenance of a definition.
+SELECTED: dict[str, Callable[[Any, Any], bool]] = {
+    "eq(claimed_by,ana)": lambda row, by: by.get("claimed_by") == "ana",
+    "ne(claimed_by,ana)": lambda row, by: by.get("claimed_by") != "ana",
+    "eq(claimed_by,)": lambda row, by: "claimed_by" not in by,
+    "eq(author,)": lambda row, by: "author" not in by,
+    "value_in(claimed_by,ana;otto)": lambda row, by: by.get("claimed_by") in ("ana", "otto"),
+    "value_not_in(claimed_by,ana;otto)": lambda row, by: by.get("claimed_by") not in ("ana", "otto"),
+    "contains(message,disk)": lambda row, by: "disk" in by.get("message", ""),
+    "contains(message,DISK)": lambda row, by: "DISK" in by.get("message", ""),
+    "gt(revision,4)": lambda row, by: row.get("revision", 0) > 4,
+    "gte(at,1h)": lambda row, by: "at" in by,
+    "lt(at,1h)": lambda row, by: False,
+    "eq(source,configuration)+contains(name,flyte)": lambda row, by: (
+        row["source"] == "configuration" and "flyte" in row["name"]
+    ),
+    "value_in(noun,pool;setting)": lambda row, by: row["noun"] in ("pool", "setting"),
+}
+
+
+@pytest.mark.parametrize("noun", ["", "&noun=setting"])
+@pytest.mark.parametrize("at_once", [10_000, 2])
+def test_definitions_are_selected_by_what_is_known_of_them(
+    api: FlaskClient, monkeypatch: pytest.MonkeyPatch, noun: str, at_once: int
+) -> None:
+    monkeypatch.setattr(all_definitions, "_EXAMINED_AT_ONCE", at_once)
+    monkeypatch.setattr(all_definitions, "_MOST_EXAMINED", 2 * at_once)
+    settle(api)
+    for number, (by, message) in enumerate((("ana", "new disks"), ("otto", "DISK"), (None, None), ("ana", None))):
+        said = {key: value for key, value in (("claimed_by", by), ("message", message)) if value is not None}
+        for domain in ("development", "staging", "production")[: number + 1]:
+            value = {"matching_attributes": {"task_resource_attributes": {"limits": {"cpu": str(number + 1)}}}}
+            path = f"{API}/project_domain_attributes/{(PROJECT, OTHER)[number % 2]}/{domain}"
+            ok(api.put(path, json={"attributes": value, **said}))
+    put_attribute(api, "domain", "quality_of_service", {"tier": "HIGH"})
+    ok(api.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "east"}]}, "claimed_by": "ana"}))
+    whole = get(api, f"all_definitions?limit=1000{noun}")["definitions"]
+    for filters, is_selected in SELECTED.items():
+        expected = [row for row in whole if is_selected(row, row.get("provenance", {}))]
+        for limit in (1000, 3):
+            parts = list(pages(api, f"all_definitions?limit={limit}{noun}&filters={quote(filters)}", "definitions"))
+            assert [row for rows in parts for row in rows] == expected, filters
+            assert all(len(rows) <= limit for rows in parts)
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("eq(autor,ana)", "unknown field 'autor'. Did you mean 'author'?"),
+        ("eq(noun,pol)", "unknown noun 'pol'. Did you mean 'pool'?"),
+        ("gt(revision,99999999999999999999)", "is not a whole number, as revision must be."),
+        ("gt(revision,x)", "'x' is not a whole number, as revision must be."),
+        ("contains(at,2026)", "'contains' searches for text, but at is a time."),
+        ("gt(at,9999999y)", "'9999999y' is not a time, as at must be."),
+        ("eq(claimed_by,a%00b)", "contains a NUL character."),
+        ("like(name,x)", "unknown filter function 'like'."),
+        ("name=x", "'name=x' is not of the form function(field,value)"),
+        ("%2B".join(["eq(name,x)"] * 51), "has 51 terms; give 1 to 50."),
+    ],
+)
+def test_a_filter_of_definitions_that_cannot_be_read_is_refused(api: FlaskClient, filters: str, message: str) -> None:
+    answer = refused(api.get(f"{API}/all_definitions?filters={filters}"), 400, "invalid_request", "filters")
+    assert message in answer["message"]
 
 
 def test_everybody_sees_what_they_may_see(app: Flask) -> None:

@@ -357,7 +357,7 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
             case FieldType.NUMBER:
                 return parse_span(text).total_seconds() if is_span(text) else _number(text)
             case FieldType.COUNT:
-                return _count(text)
+                return parse_count(text)
             case FieldType.AMOUNT:
                 return parse_demand(field, text)
     except OverflowError:
@@ -418,7 +418,7 @@ def _number(text: str) -> float:
     return number
 
 
-def _count(text: str) -> int:
+def parse_count(text: str) -> int:
     """A whole number that fits every database; ValueError for anything else."""
     if not is_whole_number(text) or len(text) > _MOST_DIGITS:
         raise ValueError

@@ -47,10 +47,11 @@ class FleetCalls(ChangeCalls):
         """
         What is defined, of all nouns, each with its `revision` and the `provenance` of that; page by page.
 
-        Filters are `noun`, `project`, `domain`, and `limit`, the size of a page.
+        Filters are `noun`, `project`, `domain`, `filters` (`eq(author,ada)`, which an older admin leaves out), and
+        `limit`, the size of a page.
         """
         with self._newer_path("`rainbowctl get NOUN` lists the definitions of one noun."):
-            yield from self._pages("all_definitions", "definitions", filters)
+            yield from self._pages("all_definitions", "definitions", filters, optional=("filters",))
 
     def pool_shares(
         self, name: str, *, after: str | None = None, before: str | None = None, by: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose_rows, request_size, typed_choice
+from ctl.cli.lists import Listing, choose_rows, request_size, selected_filter, typed_choice
 from ctl.cli.options import domain_option, option, project_option
 from ctl.cli.output import Columns, Field, Time
 from ctl.cli.provenance import show_author
@@ -81,6 +81,8 @@ def get_all(session: Session, noun: str | None, **flags: Any) -> None:
     filters: Document = {**scope_filters(session, {}), "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None:
         filters["noun"] = _find(noun)
+    if filter := selected_filter(flags, _LISTING):
+        filters["filters"] = filter
     rows = session.client.all_definitions(**filters)
     definitions = choose_rows(session, rows, flags, _LISTING, "definition", by="noun")
     is_chosen = len(filters) > 1 or typed_choice(flags)
