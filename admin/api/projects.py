@@ -23,6 +23,7 @@ from admin.messages.projects import (
 )
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import projects
+from admin.services.changes import Changed
 
 operations = Operations("projects")
 
@@ -42,7 +43,8 @@ def list_projects(query: Fields) -> ProjectsAnswer:
 def create_project(query: Fields, body: Fields) -> ProjectAnswer:
     """Create a project."""
     values = read_values(body["project"], "project")
-    return _answer(projects.create_project(context(), body["project"]["id"], values, change_options(query, body)))
+    written = projects.create_project(context(), body["project"]["id"], values, change_options(query, body))
+    return _answer(written.project, changed=written.changed)
 
 
 @operations.add(
@@ -60,10 +62,9 @@ def _update(id: str, query: Fields, body: Fields) -> ProjectAnswer:
     if body.get("id", id) != id:
         raise invalid("id", f"is not the path's, '{shorten(id)}'; leave it out.")
     values = read_values(body)
-    project = projects.update_project(context(), id, values, expectation(), change_options(query, body))
-    if query["dry_run"] and values.get("state") is ProjectState.ARCHIVED:
-        return _answer(project, projects.preview_archiving(context(), id))
-    return _answer(project)
+    project, changed = projects.update_project(context(), id, values, expectation(), change_options(query, body))
+    is_trial = query["dry_run"] and values.get("state") is ProjectState.ARCHIVED
+    return _answer(project, archiving=projects.preview_archiving(context(), id) if is_trial else None, changed=changed)
 
 
 for _method in ("PUT", "PATCH"):  # both leave unnamed fields unchanged: a new description removes no label
@@ -86,6 +87,11 @@ def list_domains() -> DomainsAnswer:
 
 
 def _answer(
-    project: Project, archiving: Archiving | None = None, provenance: Mapping[str, Provenance] | None = None
+    project: Project,
+    *,
+    archiving: Archiving | None = None,
+    changed: Changed | None = None,
+    provenance: Mapping[str, Provenance] | None = None,
 ) -> ProjectAnswer:
-    return ProjectAnswer.from_project(project, context().settings.domains, archiving, provenance)
+    domains = context().settings.domains
+    return ProjectAnswer.from_project(project, domains, archiving=archiving, changed=changed, provenance=provenance)

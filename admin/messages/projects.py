@@ -12,6 +12,7 @@ from admin.configuration.settings import Domain
 from admin.core import names
 from admin.core.projects import Archiving, Project, ProjectState
 from admin.core.provenance import Provenance
+from admin.messages.previews import NamespaceChanges, NamespaceChangesAnswer
 from admin.messages.requests import (
     PRINTABLE,
     AuthorshipFields,
@@ -24,6 +25,7 @@ from admin.messages.requests import (
     Word,
 )
 from admin.messages.shared import Answer, ProvenanceAnswer, SeenAnswer, Time, VersionPruned, is_pruned, one_of
+from admin.services.changes import Changed
 
 
 class LabelsBody(RequestSchema):
@@ -114,6 +116,7 @@ class ProjectAnswer(Answer):
     updated_at: Time
     version: Annotated[int, Meta(description="0 for one that configuration brought.")]
     archiving: Annotated[ArchivingAnswer | None, Meta(description="Of a dry run that archives it.")] = None
+    namespaces: NamespaceChanges = None
     provenance: Annotated[
         dict[str, ProvenanceAnswer] | None,
         Meta(description="Of its `definition`, and of `archived` while it is so; if asked for."),
@@ -125,7 +128,9 @@ class ProjectAnswer(Answer):
         cls,
         project: Project,
         domains: Iterable[Domain],
+        *,
         archiving: Archiving | None = None,
+        changed: Changed | None = None,
         provenance: Mapping[str, Provenance] | None = None,
     ) -> ProjectAnswer:
         return cls.from_attributes(
@@ -135,6 +140,7 @@ class ProjectAnswer(Answer):
             domains=DomainsAnswer.from_domains(domains).domains,
             archiving=archiving
             and ArchivingAnswer.from_attributes(archiving, first_waiting=list(archiving.first_waiting)),
+            namespaces=changed and NamespaceChangesAnswer.of(changed),
             provenance=None if provenance is None else ProvenanceAnswer.by_state(provenance),
             version_pruned=None if provenance is None else is_pruned(project.version, provenance.get("definition")),
         )

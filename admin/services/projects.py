@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -15,7 +16,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import ProjectExists, ProjectNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.projects import project_write
-from admin.services.changes import make_change
+from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.scopes import known_projects
 from admin.store import projects, revisions, row_changes, unfinished
@@ -42,18 +43,25 @@ def _archived_by(connection: Connection, listed: Sequence[Project]) -> Mapping[s
     return {change.scope.project: change.revision for change in changes if is_archiving(change)}
 
 
-def create_project(context: Context, project_id: str, values: ProjectValues, options: ChangeOptions) -> Project:
+class WrittenProject(NamedTuple):
+    """A project as a change leaves it, or would, and what else the change did."""
+
+    project: Project
+    changed: Changed
+
+
+def create_project(context: Context, project_id: str, values: ProjectValues, options: ChangeOptions) -> WrittenProject:
     """Create a project; ProjectExists where the id is taken."""
     try:
-        make_change(context, [project_write(project_id, values, Expectation(absent=True))], options)
+        changed = make_change(context, [project_write(project_id, values, Expectation(absent=True))], options)
     except VersionConflict as conflict:
         raise ProjectExists(
             f"A project called '{project_id}' exists already. Update it instead, or choose another id.",
             details=[{"field": "project.id", "reason": "is taken."}],
         ) from conflict
     if options.dry_run:
-        return project_after(None, project_id, values, context.clock())
-    return get_project(context, project_id)
+        return WrittenProject(project_after(None, project_id, values, context.clock()), changed)
+    return WrittenProject(get_project(context, project_id), changed)
 
 
 def get_project(context: Context, project_id: str) -> Project:
@@ -77,13 +85,13 @@ def list_projects(
 
 def update_project(
     context: Context, project_id: str, values: ProjectValues, expectation: Expectation, options: ChangeOptions
-) -> Project:
+) -> WrittenProject:
     """Set some fields of a project and leave the others."""
     before = get_project(context, project_id)
-    make_change(context, [project_write(project_id, values, expectation)], options)
+    changed = make_change(context, [project_write(project_id, values, expectation)], options)
     if options.dry_run:
-        return project_after(before, project_id, values, context.clock())
-    return get_project(context, project_id)
+        return WrittenProject(project_after(before, project_id, values, context.clock()), changed)
+    return WrittenProject(get_project(context, project_id), changed)
 
 
 #: Executions that a preview of archiving names; the others are counted.

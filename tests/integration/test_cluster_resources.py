@@ -381,6 +381,12 @@ def test_a_plan_shows_which_namespaces_on_which_clusters_would_change(make_app: 
     ]
     archived = planned(api, {"project_definition": {"id": "flyteexamples", "state": "ARCHIVED"}})
     assert {entry["action"] for entry in archived["changes"]} == {"remove"}
+    by_itself = ok(api.post("/api/v1/projects?dry_run=true", json={"project": {"id": "new"}}))
+    assert by_itself["namespaces"] == new
+    by_itself = ok(api.patch("/api/v1/projects/flyteexamples?dry_run=true", json={"state": "ARCHIVED"}))
+    assert by_itself["namespaces"] == archived
+    assert "namespaces" not in ok(api.patch("/api/v1/projects/flyteexamples", json={"state": "ARCHIVED"}))
+    ok(api.patch("/api/v1/projects/flyteexamples", json={"state": "ACTIVE"}))
     west = planned(api, {"cluster_definition": {"name": "other", "cluster_resources": True}})
     assert {(entry["action"], *entry["clusters"]) for entry in west["changes"]} == {("create", "other")}
     assert west["count"] == 3 * len(projects)

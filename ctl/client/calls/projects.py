@@ -28,12 +28,18 @@ class ProjectCalls(Calls):
         return self._read_as_known(resource_path("projects", project=id), query, "provenance")
 
     def create_project(
-        self, id: str, *, message: str | None = None, claimed_by: str | None = None, **fields: Any
+        self,
+        id: str,
+        *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
+        **fields: Any,
     ) -> Document:
         """Create a project; fields are name, description and labels (`{"values": {…}}`)."""
         check_name("project", id)
         body = {"project": {"id": id, **fields}}
-        return self._change("POST", "projects", body, message=message, claimed_by=claimed_by)
+        return self._change("POST", "projects", body, message=message, claimed_by=claimed_by, dry_run=dry_run)
 
     def update_project(
         self,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.session import Session, reasons
-from ctl.client.errors import Conflict, InvalidInput, NotFound
+from ctl.client.errors import InvalidInput
 from ctl.commands.previews import show_namespaces
 from ctl.commands.projects.fields import (
     file_fields,
@@ -16,7 +15,6 @@ from ctl.commands.projects.fields import (
     one_id,
     print_projects,
     project_parameters,
-    try_project,
 )
 from ctl.files.projects import READ_ONLY
 
@@ -38,7 +36,13 @@ def create_project(session: Session, **flags: Any) -> None:
         raise InvalidInput("The project needs an id: give --id ID.")
     _refuse_decided(fields)
     if flags["dry_run"]:
-        _dry_run(session, id, fields)
+        trial = session.client.create_project(id, dry_run=True, **fields)
+        if session.printer.is_table:
+            session.printer.line(f"Would create project {id}.")
+            show_namespaces(session, trial)
+        else:
+            print_projects(session.printer, [trial], trial)
+        session.printer.note("Dry run: nothing was created.")
         return
     created = session.client.create_project(id, **reasons(flags), **fields)
     if session.printer.is_table:
@@ -53,19 +57,3 @@ def _refuse_decided(fields: dict[str, Any]) -> None:
             raise InvalidInput(f"{key} of a new project is set by the admin: remove it from the file.")
     if fields.pop("state", "ACTIVE") != "ACTIVE":
         raise InvalidInput("A new project is active; archive it with `rainbowctl update project ID --archive`.")
-
-
-def _dry_run(session: Session, id: str, fields: Mapping[str, Any]) -> None:
-    try:
-        session.client.project(id)
-    except NotFound:
-        planned = {"id": id, **fields}
-        trial = try_project(session, planned)
-        if session.printer.is_table:
-            session.printer.line(f"Would create project {id}.")
-            show_namespaces(session, trial)
-        else:
-            print_projects(session.printer, [planned], planned)
-        session.printer.note("Dry run: nothing was created.")
-        return
-    raise Conflict(f"There is a project {id!r} already. Dry run: nothing was created.", name="project_exists", code=6)

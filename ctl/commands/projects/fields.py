@@ -47,11 +47,6 @@ def id_argument() -> Argument:
     )
 
 
-def try_project(session: Session, definition: Mapping[str, Any]) -> Document:
-    """What a change of one project would do, namespaces on clusters included, by the admin's dry run."""
-    return session.client.change_attributes([{"project_definition": dict(definition)}], dry_run=True).document
-
-
 def ids(session: Session, flags: Mapping[str, Any]) -> dict[str, str | None]:
     """Every place on the command line that may name the project."""
     return {"--id": flags["id_flag"], "-p": session.typed.get("project"), "the argument": flags["project"]}

@@ -21,7 +21,6 @@ from ctl.commands.projects.fields import (
     one_id,
     project_parameters,
     read_project,
-    try_project,
 )
 from ctl.files.projects import EDITABLE, READ_ONLY
 
@@ -72,12 +71,12 @@ def update_project(session: Session, **flags: Any) -> None:
         session.printer.note("Dry run: nothing was written.")
     show_difference(session, f"project {id}", before, after, asks_first=asks_first)
     version = None if flags["force"] else current.get("version")
-    if flags["dry_run"] or changes.get("state") == "ARCHIVED":
+    if flags["dry_run"] or "state" in changes:
         trial = session.client.update_project(id, if_match=version, dry_run=True, **changes)
-        if trial.get("archiving") and session.printer.is_table:
-            session.printer.note(str(trial["archiving"]["message"]))
-    if "state" in changes and session.printer.is_table:
-        show_namespaces(session, try_project(session, {"id": id, **changes}))
+        if session.printer.is_table:
+            if trial.get("archiving"):
+                session.printer.note(str(trial["archiving"]["message"]))
+            show_namespaces(session, trial)
     if asks_first:
         confirm_write()
     if flags["dry_run"]:
