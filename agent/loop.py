@@ -8,9 +8,7 @@ are made in the background, so that a slow answer never delays the watch over le
 from __future__ import annotations
 
 import logging
-import platform
 import random
-import uuid
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
@@ -20,7 +18,6 @@ from agent.calls import Backoff, Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.cluster_resources.keeper import NamespaceKeeper
 from agent.config import Config
-from agent.crashes import crash_point
 from agent.describer import Describer
 from agent.engine_problems import EngineProblems
 from agent.engines.base import Engine
@@ -29,15 +26,13 @@ from agent.guard import LeaseGuard
 from agent.intents import WAIT, Ending
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
+from agent.sync_requests import SyncRequests
 from agent.transport import (
     AdminClient,
     cluster_path,
     describe,
     is_awaited,
-    is_refused_field,
     is_replaced,
-    is_too_large,
-    is_unreadable,
 )
 from agent.work import Work
 from ctl.client.errors import ClientError, Unauthenticated, Unreachable
@@ -45,19 +40,13 @@ from ctl.client.errors import ClientError, Unauthenticated, Unreachable
 log = logging.getLogger("rainbow.agent")
 
 _IDLE_SECONDS = 1.0
-#: How often the log of a running execution is sent.
-_LOG_SECONDS = 1.0
 #: How long the admin may take to answer, beyond the time that it is asked to wait.
 _ANSWER_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 30.0
-#: Bytes of logs, and of events, in one sync: together less than proxies accept; halved when one refuses it.
-_MOST_BYTES, _LEAST_BYTES = 384 * 1024, 16 * 1024
 #: How often the engine is asked for jobs of dead agents, and how long after the first answer of the admin.
 _ORPHANS_SECONDS = 10.0
 #: The least time between two reports.
 _REPORT_SECONDS = 0.03
-#: The least time between two times that the position is stored.
-_POSITION_SECONDS = 5.0
 #: How long a stopping agent tries to hand work back.
 _STOP_SECONDS = 15.0
 #: How long `once` waits for a job that it has submitted to run.
@@ -98,15 +87,6 @@ class Agent:
         self.cluster_state: dict[str, Any] = {}
         self.synced_at: float | None = None
         self.is_replaced = False
-        self._id = uuid.uuid4().hex
-        self._state = state
-        self._takes_over = take_over
-        #: Whether the admin refuses what agents of this version say of themselves.
-        self._is_older_admin = False
-        #: The greatest position of the admin's answers, and when to store it.
-        self._seen = state.load_position(config.cluster)
-        self._save_seen_at = 0.0
-        self._sequence = 1
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
         path = cluster_path(config.cluster, "sync")
         self._reports = Channel(client, path, self._inbox, clock=clock, run=run_call)
@@ -116,16 +96,14 @@ class Agent:
         self._wait_seconds = 30.0
         self._next_poll_at = 0.0
         self._next_report_at = 0.0
-        self._next_logs_at = 0.0
-        self._most_bytes = _MOST_BYTES
         self._reporter = Reporter(config, self._engine, clock)
         self._describer = Describer(config.cluster, self._engine, client, clock=clock, run=run_call)
         self._namespaces = self._keeper(engine, client, run_call)
         self._bids = Bids(self._engine, config.state_directory / "jobs", clock)
+        self._requests = SyncRequests(config, self.work, self._reporter, self._bids, state, clock, take_over=take_over)
         self._orphans_at: float | None = None
-        self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
-        self._work_problems = EngineProblems(clock)
+        self._engine_problems = EngineProblems(clock)
         self._stop_at: float | None = None
         self._stops = 0
         self._drains = False
@@ -155,7 +133,7 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
-            self._work_problems.note(self.work.problem)
+            self._engine_problems.note(self.work.problem)
             obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
             slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
             self._bids.step(obstacle, self.work.intents.counts(), slot_seconds, self.work.held_back)
@@ -169,7 +147,7 @@ class Agent:
                 break
             watch(self)
             self._take_calls(self._pause())
-        self._state.save_position(self.config.cluster, self._seen)
+        self._requests.save_position()
         if self.work.intents.active and not once:
             log.info("%d executions go on; started again, the agent resumes them", self.work.intents.active)
         if self.work.intents.guarded and not once:
@@ -185,7 +163,7 @@ class Agent:
         assert self.synced_at is not None
         if self._orphans_at is None:
             self._orphans_at = self.clock.steady() + _ORPHANS_SECONDS
-        elif self.clock.steady() >= self._orphans_at and not (self.work.is_stopping or self._is_older_admin):
+        elif self.clock.steady() >= self._orphans_at and not (self.work.is_stopping or self._requests.is_older_admin):
             self._orphans_at = self.clock.steady() + _ORPHANS_SECONDS
             self.work.adoptions.claim_orphans()
 
@@ -210,7 +188,9 @@ class Agent:
 
     def _may_end(self, *, once: bool) -> bool:
         if once:
-            is_unfinished = self._reports.is_busy or self._has_news() or self.work.is_startable or self._is_settling()
+            is_unfinished = (
+                self._reports.is_busy or self._requests.has_news or self.work.is_startable or self._is_settling()
+            )
             is_unfinished |= self._describer.is_busy
             return bool(self.problem) or (self.synced_at is not None and not is_unfinished)
         if self._stop_at is None:
@@ -232,13 +212,6 @@ class Agent:
 
     # Requests
 
-    def _has_news(self) -> bool:
-        """Whether there is something to report, or a lease to be confirmed."""
-        outbox = self.work.outbox
-        has_logs = bool(outbox.log_pieces(1, include_running=self.clock.steady() >= self._next_logs_at))
-        has_report = self._reporter.report != self._reported
-        return self.work.is_unconfirmed or has_report or bool(outbox.events()) or has_logs or bool(self._bids.answers)
-
     def _start_calls(self, *, once: bool) -> None:
         """Report if there is news, else poll for some."""
         for channel in (self._reports, self._long_polls):
@@ -248,60 +221,18 @@ class Agent:
         now = self.clock.steady()
         if now < self._retry_at or self._reports.is_busy or self.is_replaced:
             return
-        if self.synced_at is None or self._has_news():
+        if self.synced_at is None or self._requests.has_news:
             if now < self._next_report_at:
                 return
             self._next_report_at = now + _REPORT_SECONDS
-            self._reports.send(self._body(wait_seconds=0), _ANSWER_SECONDS)
+            self._reports.send(self._requests.body(wait_seconds=0), _ANSWER_SECONDS)
         elif not (once or self._long_polls.is_busy or (self._stop_at is not None and not self._drains)):
             if now < self._next_poll_at:
                 return
             wait, answer = self._wait_seconds, _ANSWER_SECONDS
             if self.work.intents:
                 wait, answer = (min(seconds, self.guard.interval_seconds) for seconds in (wait, answer))
-            self._long_polls.send(self._body(wait_seconds=wait), wait + answer)
-
-    def _body(self, *, wait_seconds: float) -> dict[str, Any]:
-        """The body of one sync; an execution whose final event is in it is no longer named as held."""
-        events = self.work.outbox.events(self._most_bytes)
-        ended = self.work.outbox.ended_with({event["event"] for event in events})
-        if ended:
-            crash_point("before-report")
-        held = [intent.reference for key, intent in self.work.intents.items() if key not in ended]
-        references = {"holding": held, "events": events, "logs": self._logs()}
-        if self._is_older_admin:
-            references = {name: [_without_uid(item) for item in items] for name, items in references.items()}
-        body: dict[str, Any] = {
-            "agent": self._id,
-            "sequence": self._sequence,
-            "want": self._free_slots(),
-            "wait_seconds": wait_seconds,
-            **references,
-            **({} if self._is_older_admin else self._identity()),
-            **({"can_bid": True, "bids": self._bids.answers} if self._bids.is_asked else {}),
-        }
-        if self._reporter.report != self._reported:
-            body["report"] = self._reporter.report
-        return body
-
-    def _identity(self) -> dict[str, Any]:
-        """What tells this agent from others, and this admin from an earlier state of its database."""
-        identity = {"instance": self._state.instance, "host": platform.node()[:255], "seen": self._seen}
-        return {**identity, "take_over": True} if self._takes_over and self._sequence == 1 else identity
-
-    def _free_slots(self) -> int:
-        """How many new executions to ask for."""
-        if self.work.is_stopping or self.work.problem or self.work.waits_for:
-            return 0
-        return max(0, min(self.config.want, self.config.slots - self.work.intents.active))
-
-    def _logs(self) -> list[dict[str, Any]]:
-        """Log pieces: those of ended executions in every sync, those of running ones once a second."""
-        is_due = self.clock.steady() >= self._next_logs_at
-        pieces = self.work.outbox.log_pieces(self._most_bytes, include_running=is_due)
-        if is_due:
-            self._next_logs_at = self.clock.steady() + _LOG_SECONDS
-        return pieces
+            self._long_polls.send(self._requests.body(wait_seconds=wait), wait + answer)
 
     # Answers
 
@@ -313,31 +244,10 @@ class Agent:
             is_current = self._reports.finish(call) or self._long_polls.finish(call)
             if is_current and call.answer is not None:
                 self._handle_answer(call, call.answer)
-            elif is_current and call.error is not None and self._is_older(call.error):
-                log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
-                self._is_older_admin = True
-            elif is_current and call.error is not None and (unknown := self._unknown_in_report(call.error)):
-                self._reporter.tells -= unknown
-            elif (
-                is_current
-                and call.error is not None
-                and self._bids.is_asked
-                and is_refused_field(call.error, "can_bid")
-            ):
-                self._bids.is_asked = False  # the admin is an older one by now
-            elif is_current and call.error is not None:
-                if is_unreadable(call.error):
-                    self._handle_unreadable(call.body, call.error)
+            elif is_current and call.error is not None and not self._requests.omit_unknown(call.error):
+                self._requests.omit_refused(call, call.error)
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
-
-    def _unknown_in_report(self, error: ClientError) -> set[str]:
-        """The fields of a report that an admin refuses, which is older than they are."""
-        return {name for name in self._reporter.tells if is_refused_field(error, name)}
-
-    def _is_older(self, error: ClientError) -> bool:
-        """Whether the admin refuses fields that were added after its version."""
-        return not self._is_older_admin and any(is_refused_field(error, name) for name in ("instance", "uid"))
 
     def _handle_answer(self, call: Call, answer: Mapping[str, Any]) -> None:
         """Do what the admin's answer asks for."""
@@ -358,10 +268,9 @@ class Agent:
             log.info("the admin at %s answers", self.config.endpoint)
         self.problem = ""
         self.synced_at = self.clock.steady()
-        self._sequence += 1
+        self._requests.note_answer(call.body)
         self._backoff.reset()
         self._retry_at = 0.0
-        self._reported = call.body.get("report", self._reported)
 
     def _apply(self, call: Call, answer: Mapping[str, Any]) -> None:
         # First what ends work, last what may fail: storing new leases.
@@ -375,7 +284,7 @@ class Agent:
         self.cluster_state = answer["state"]
         self.work.is_draining = bool(answer["state"].get("draining"))
         self._describer.stored = answer["state"].get("description")
-        self._see(answer.get("position"))
+        self._requests.note_position(answer.get("position"))
         for refusal in answer["refused"]:
             log.warning("the admin refused the report %s: %s", refusal["event"], refusal["reason"])
         self.work.settle({*answer["accepted"], *(refusal["event"] for refusal in answer["refused"])})
@@ -387,28 +296,6 @@ class Agent:
         self._bids.take(answer)
         self.work.accept(answer["leases"])
 
-    def _see(self, position: int | None) -> None:
-        """Store the admin's position, by which it later recognises that its database was restored."""
-        if position is None:
-            return
-        self._is_older_admin = False
-        self._seen = max(self._seen, int(position))
-        if self.clock.steady() >= self._save_seen_at:
-            self._save_seen_at = self.clock.steady() + _POSITION_SECONDS
-            self._state.save_position(self.config.cluster, self._seen)
-
-    def _handle_unreadable(self, body: Mapping[str, Any], error: ClientError) -> None:
-        """Leave out of the next sync what the admin may have been unable to read, so that the rest arrives."""
-        problem = describe(error)
-        fields = [str(detail.get("field")) for detail in error.details]
-        if fields and all(field.startswith("logs") for field in fields):
-            log.error("the rest of a log is not sent: %s", problem)
-            self.work.outbox.give_up_logs(body["logs"])
-        elif "report" in body:
-            self._reported = body["report"]
-        elif body["events"]:
-            self.work.outbox.strip_details({event["event"] for event in body["events"]}, problem)
-
     def _handle_failure(self, error: ClientError) -> None:
         """Try again later; or end, if trying again is pointless and nothing is held."""
         problem = describe(error)
@@ -416,12 +303,6 @@ class Agent:
         if is_new:
             log.error("%s", problem)
         self.problem = problem
-        if is_too_large(error) and self._most_bytes <= _LEAST_BYTES:
-            self.work.outbox.strip_outputs()
-        if is_too_large(error):
-            self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 2)
-        if isinstance(error, Unauthenticated):
-            self._reported = None  # who is registered again is not known to have reported anything
         if is_replaced(error):
             self._handle_replacement(is_awaited=is_awaited(error))
         # The second time only: a token that is being rotated may not be in its file yet.
@@ -443,7 +324,3 @@ class Agent:
                 if not (is_awaited and intent.on_lost == WAIT):
                     # Its result counts if this agent serves the cluster again while the attempt is current.
                     self.work.end(intent, Ending.EXPIRED, "Another agent has taken the cluster over.")
-
-
-def _without_uid(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name != "uid"}

@@ -346,7 +346,7 @@ def test_a_call_without_an_answer_is_abandoned(new_bench: Callable[..., Bench]) 
 def test_a_request_that_is_too_large_is_made_smaller(bench: Bench) -> None:
     bench.script.answers = [(413, error("too_large")), (413, error("too_large")), answer()]
     run_until(bench, lambda: bench.agent.synced_at is not None)
-    assert bench.agent._most_bytes == 96 * 1024
+    assert bench.agent._requests._most_bytes == 96 * 1024
 
 
 def test_a_report_that_the_admin_cannot_read_does_not_stop_the_rest(bench: Bench) -> None:
