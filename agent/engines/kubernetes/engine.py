@@ -115,33 +115,34 @@ class KubernetesEngine(CommandEngine):
 
     # The nodes
 
-    @property
-    def _nodes(self) -> WatchedNodes:
+    def _wait_for_nodes(self) -> WatchedNodes:
+        """The nodes, once they have been listed."""
         nodes = self._watched.nodes
         nodes.wait(self.settings.timeout_seconds)
         return nodes
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All nodes that jobs go to, and what no pod requests of those that take pods."""
-        return self._nodes.of(self.settings.not_interruptible).capacity()
+        return self._wait_for_nodes().of(self.settings.not_interruptible).capacity()
 
     def room(self) -> dict[str, Any] | None:
         """What is free by now."""
-        return self._nodes.of(self.settings.not_interruptible).capacity()[1]
+        return self._wait_for_nodes().of(self.settings.not_interruptible).capacity()[1]
 
     def node_room(self) -> dict[str, Any] | None:
         """What is free of each node by now."""
-        return self._nodes.of(self.settings.not_interruptible).room()
+        return self._wait_for_nodes().of(self.settings.not_interruptible).room()
 
     def graph(self) -> dict[str, Any] | None:
         """All nodes that jobs may go to, with their cores, memory, gpus, labels and taints."""
         settings = self.settings
         placings = [settings.not_interruptible, *([settings.interruptible] if settings.interruptible else [])]
-        return self._nodes.of(*placings).describe(settings.cluster or "kubernetes")
+        return self._wait_for_nodes().of(*placings).describe(settings.cluster or "kubernetes")
 
     def eta(self, task: Task) -> float | None:
         """At once if there is room, else nobody knows."""
-        return 0.0 if self._nodes.of(placing_of(task, self.settings)).fits(task.job, when_empty=False) else None
+        nodes = self._wait_for_nodes().of(placing_of(task, self.settings))
+        return 0.0 if nodes.fits(task.job, when_empty=False) else None
 
     def bid(self, task: Task) -> Bid:
         """Yes if its pods fit on the nodes as they are."""
@@ -158,16 +159,19 @@ class KubernetesEngine(CommandEngine):
 
     def _selector(self, task: Task) -> Selector:
         """The labels of the nodes that a task requires; the nodes are asked only if it requires some."""
-        return self._nodes.selector(task.job) if required_fields(task.job) else {}
+        return self._wait_for_nodes().selector(task.job) if required_fields(task.job) else {}
 
     def submit(self, task: Task) -> Handle:
         """Create the Job; one of the same name is this one if its labels say so."""
-        if reason := self.check(task):
+        if reason := why_not(task, self.settings):
+            raise SubmitRefused(reason)
+        selector = self._selector(task)
+        if reason := why_no_node(task, self.settings, selector):
             raise SubmitRefused(reason)
         watched = self._watched
         if task.lease_seconds is not None:
             self._guard(task, task.lease_seconds)
-        manifest = job_manifest(task, self.settings, self._selector(task))
+        manifest = job_manifest(task, self.settings, selector)
         namespace = manifest["metadata"]["namespace"]
         task.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         record = {"namespace": namespace, "outputs": task.job.get("outputs") or [], "sent_at": self._clock.steady()}
@@ -240,7 +244,7 @@ class KubernetesEngine(CommandEngine):
             self._end(job, names.PREEMPTED)
             return None
         if not state.phase.finished:
-            if (obstacle := self._obstacles.final(key, pods)) is not None:
+            if (obstacle := self._obstacles.observe(key, pods)) is not None:
                 self._end(job, obstacle[0], obstacle[1][:1000])
             return state
         waited = self._clock.steady() - self._ended_at.setdefault(key, self._clock.steady())

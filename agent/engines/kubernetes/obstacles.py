@@ -25,8 +25,11 @@ class Obstacles:
         """What kept its pods from starting, as far as is known: a reason, and the kubelet's words."""
         return self._met[key][1] if key in self._met else None
 
-    def final(self, key: str, pods: Sequence[Object]) -> tuple[str, str] | None:
-        """What a Job is to be ended for, because its pods have waited for too long; None if they may start yet."""
+    def observe(self, key: str, pods: Sequence[Object]) -> tuple[str, str] | None:
+        """Note what keeps pods from starting.
+
+        What their Job is to be ended for, where they have waited for too long; None if they may start yet.
+        """
         problem = next((problem for pod in pods if (problem := obstacle(pod)) is not None), None)
         if problem is None:
             if any(map(has_begun, pods)):
