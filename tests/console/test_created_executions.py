@@ -33,7 +33,7 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.wait_for_selector(f"#where strong:text-is('{site.cluster}')")  # told while the form is filled in
         visitor.check()
         page.click("button.primary:text-is('Create')")
-        assert "followed was created." in visitor.told
+        assert "followed was created." in visitor.status
         page.evaluate("window.isLoadedOnce = true")
         page.wait_for_selector("[data-live] :text-is('RUNNING')")
         assert page.evaluate("window.isLoadedOnce")  # it was changed in place
@@ -55,7 +55,7 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.wait_for_selector("[data-live] :text-is('RUNNING')")
         page.click("text='Cancel…'")
         visitor.confirm("stopped")
-        assert "stopped is being ended." in visitor.told
+        assert "stopped is being ended." in visitor.status
         page.wait_for_selector("[data-live] :text-is('ABORTED')")
         assert site.ended("stopped")["closure"]["phase"] == "ABORTED"
         visitor.check()

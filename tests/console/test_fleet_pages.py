@@ -49,13 +49,13 @@ def test_a_cluster_is_drained_and_a_file_is_simulated(visitor: Visitor) -> None:
     page.click("th >> text=west")
     page.click("text=Disable…")
     visitor.confirm("west", reason="It is sold.")
-    assert "west is disabled." in visitor.told
+    assert "west is disabled." in visitor.status
     page.click("text=Enable…")
     page.click("button.primary")
-    assert "west is enabled." in visitor.told
+    assert "west is enabled." in visitor.status
     visitor.visit("/console/what-if")
     pool = f"kind: cluster-pool-attribute\nproject: {PROJECT}\ndomain: {DOMAIN}\ncluster_pool_name: spare\n"
     page.fill("[name=documents]", pool)
     page.click("button.primary")
-    assert "would go elsewhere" in visitor.told
+    assert "would go elsewhere" in visitor.status
     visitor.check()

@@ -111,7 +111,7 @@ def test_why_a_run_waits_is_found_the_setting_changed_and_the_run_moves(
     visitor.check()
     page.click("button:text-is('Apply')")
     page.click("text=Decide them again")
-    assert "1 moved to another cluster." in visitor.told
+    assert "1 moved to another cluster." in visitor.status
     assert page.inner_text("h1") == "goes-nowhere"
     assert "east" in page.inner_text("main")
     visitor.check()

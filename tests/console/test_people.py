@@ -185,9 +185,9 @@ def test_an_editor_changes_a_setting_and_rolls_it_back(browser: Browser, staffed
         assert "spare" in page.inner_text("main")
         visitor.check()
         page.click("button:text-is('Apply')")
-        assert "Applied as revision" in visitor.told
+        assert "Applied as revision" in visitor.status
         page.click("text=Decide them again")
-        assert "moved to another cluster" in visitor.told
+        assert "moved to another cluster" in visitor.status
         visitor.visit(f"/console/settings?{_SCOPE}")
         page.click("#cluster-pool-attribute a:has-text('revision')")
         assert "GPUs are short." in page.inner_text("main")
@@ -195,7 +195,7 @@ def test_an_editor_changes_a_setting_and_rolls_it_back(browser: Browser, staffed
         number = page.url.split("/")[-2]
         visitor.check()
         visitor.confirm(number)
-        assert "Rolled back by revision" in visitor.told
+        assert "Rolled back by revision" in visitor.status
         visitor.check()
     row = staffed.console.call("GET", f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type=CLUSTER_ASSIGNMENT")
     assert row["attributes"]["matching_attributes"]["cluster_assignment"]["cluster_pool_name"] == "gpu"
@@ -211,7 +211,7 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
         page.fill("[name='spec.cluster']", "east")
         page.fill("[name='spec.job.command']", "sleep 600")
         page.click("button.primary:text-is('Create')")
-        assert "mine was created." in visitor.told
+        assert "mine was created." in visitor.status
         lease = take(console, "mine")
         console.agents["east"].report(lease, "RUNNING")
         page.click("text='Log'")
@@ -228,7 +228,7 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
         )
         page.click("text=Cancel…")
         visitor.confirm("mine")
-        assert "mine is being ended." in visitor.told
+        assert "mine is being ended." in visitor.status
         console.agents["east"].report(lease, "ABORTED")
         assert "ABORTED" in visitor.visit(f"{_RUNS}/mine").inner_text("main")
         for word, name in (("Relaunch", "mine-2"), ("Recover", "mine-3")):
@@ -238,7 +238,7 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
             page.click("button:text-is('Preview')")
             visitor.check()
             page.click("button.primary")
-            assert f"{name} was created." in visitor.told
+            assert f"{name} was created." in visitor.status
 
 
 def test_an_operator_cordons_drains_and_releases_tokens(browser: Browser, staffed: Staffed) -> None:
@@ -251,14 +251,14 @@ def test_an_operator_cordons_drains_and_releases_tokens(browser: Browser, staffe
             page.fill("[name=reason]", "A fan is loud.")
             visitor.check()
             page.click("button.danger")
-            assert f"east {done}." in visitor.told
+            assert f"east {done}." in visitor.status
             page.click(f"text={back}…")
             page.click("button.primary")
-            assert "any more" in visitor.told
+            assert "any more" in visitor.status
         visitor.visit("/console/token-pools/licences")
         page.click("text=Release…")
         visitor.confirm("etl-1")
-        assert "is released" in visitor.told
+        assert "is released" in visitor.status
         visitor.check()
 
 
@@ -282,23 +282,23 @@ def test_a_list_is_cancelled_a_launch_plan_run_a_token_revoked_and_a_session_end
             page.click("text=Cancel all that fit these filters…")
             visitor.check()
             visitor.confirm("2 executions", why="They were a mistake.")
-            assert "2 of 2 are being ended." in visitor.told
+            assert "2 of 2 are being ended." in visitor.status
             visitor.visit(f"/console/create?{_SCOPE}&launch_plan=nightly")
             assert "Fill in what is required" in page.inner_text("#where")
             page.fill("[name='inputs.data']", "s3://examples")
             page.wait_for_selector("#where strong")
             page.click("button.primary:text-is('Create')")
-            assert "was created." in visitor.told
+            assert "was created." in visitor.status
             visitor.visit("/console/sessions?user=ina")
             page.click("text=End…")
             visitor.check()
             visitor.confirm(page.url.split("/")[-2])
-            assert "is ended." in visitor.told
+            assert "is ended." in visitor.status
             visitor.visit("/console/users/ina")
             page.click("text=Revoke…")
             visitor.check()
             visitor.confirm(page.inner_text("h1 .mono"))
-            assert "is revoked." in visitor.told
+            assert "is revoked." in visitor.status
         assert other.visit("/console/").inner_text("h2") == "Sign in"
 
 
@@ -323,6 +323,6 @@ def test_everything_is_read_and_done_without_scripts(browser: Browser, staffed: 
         page.goto(f"{console.url}{_RUNS}/unscripted")
         page.click("text=Cancel…")
         visitor.confirm("unscripted")
-        assert "unscripted is being ended." in visitor.told
+        assert "unscripted is being ended." in visitor.status
         assert visitor.wrong == []
     assert console.call("GET", f"executions/{PROJECT}/{DOMAIN}/unscripted")["closure"]["phase"] == "ABORTED"

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import update
 
@@ -16,7 +15,7 @@ from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store.execution_tables import execution_events
-from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, names, played_agent, settled_context, types
+from tests.support.agents import Clock, PlayedAgent, add, names, played_agent, settled_after, types, watched_clock
 from tests.support.placing import API, DOMAIN, asked, created, explanation, get, ok, pool, put_cluster, put_pool, switch
 from tests.support.small_fleets import group
 
@@ -25,15 +24,8 @@ SECTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def clock(shared_app: Flask) -> Clock:
-    """One clock for all tests here: time never goes back."""
-    return WatchedClock(shared_app)
-
-
-@pytest.fixture
-def context(shared_app: Flask, clock: Clock) -> Context:
-    return settled_context(shared_app, clock, 300)
+clock = watched_clock()
+context = settled_after(300)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.times import show_time
@@ -15,7 +14,7 @@ from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.queueing_budgets import end_overdue
 from admin.services.redecisions import decide_waiting
-from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
+from tests.support.agents import Clock, PlayedAgent, add, played_agent, settled_after, watched_clock
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -44,15 +43,8 @@ SECTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def clock(shared_app: Flask) -> Clock:
-    """One clock for all tests here: time never goes back."""
-    return WatchedClock(shared_app)
-
-
-@pytest.fixture
-def context(shared_app: Flask, clock: Clock) -> Context:
-    return settled_context(shared_app, clock, 300)
+clock = watched_clock()
+context = settled_after(300)
 
 
 @pytest.fixture

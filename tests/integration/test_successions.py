@@ -19,7 +19,18 @@ from admin.store.decisions import decisions
 from admin.store.execution_tables import execution_events, executions
 from admin.store.logs import execution_logs
 from tests.conftest import MakeApp
-from tests.support.agents import PlayedAgent, WatchedClock, add, attempts, names, phase, played_agent, shown, types
+from tests.support.agents import (
+    PlayedAgent,
+    WatchedClock,
+    add,
+    attempts,
+    names,
+    phase,
+    played_agent,
+    shown,
+    types,
+    watched_clock,
+)
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, explanation, get, ok, refused
 
@@ -30,10 +41,7 @@ SECTIONS = {"agents": {"leaseSeconds": LEASE, "lostSeconds": LOST, "unreachableS
 Play = Callable[..., PlayedAgent]
 
 
-@pytest.fixture(scope="module")
-def clock(shared_app: Flask) -> WatchedClock:
-    """One clock for all tests here: time never goes back."""
-    return WatchedClock(shared_app)
+clock = watched_clock()
 
 
 @pytest.fixture

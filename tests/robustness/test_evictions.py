@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.errors import Unauthenticated
@@ -25,13 +24,13 @@ from admin.store.executions import ExecutionId
 from tests.support.agents import (
     Clock,
     PlayedAgent,
-    WatchedClock,
     attempts,
     event_types,
     names,
     phase,
     played_agent,
-    settled_context,
+    settled_after,
+    watched_clock,
 )
 from tests.support.copies import copy_execution
 from tests.support.placing import API, DOMAIN, created, execution, get, ok, pool, put_pool, refused, switch
@@ -50,16 +49,8 @@ FAILS = {"on_lost": "fail"}
 Play = Callable[..., PlayedAgent]
 
 
-@pytest.fixture(scope="module")
-def clock(shared_app: Flask) -> Clock:
-    """One clock for all tests here: time never goes back."""
-    return WatchedClock(shared_app)
-
-
-@pytest.fixture
-def context(shared_app: Flask, clock: Clock) -> Context:
-    """An admin that has given away everything that earlier tests left behind."""
-    return settled_context(shared_app, clock, LOST + LEASE)
+clock = watched_clock()
+context = settled_after(LOST + LEASE)
 
 
 @pytest.fixture

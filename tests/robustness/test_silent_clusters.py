@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.times import show_time
@@ -27,9 +26,10 @@ from tests.support.agents import (
     names,
     phase,
     played_agent,
-    settled_context,
+    settled_after,
     shown,
     types,
+    watched_clock,
 )
 from tests.support.placing import API, DOMAIN, create, created, explanation, get, ok, pool, put_pool, refused, switch
 
@@ -45,16 +45,8 @@ SECTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def clock(shared_app: Flask) -> Clock:
-    """One clock for all tests here: time never goes back."""
-    return WatchedClock(shared_app)
-
-
-@pytest.fixture
-def context(shared_app: Flask, clock: Clock) -> Context:
-    """An admin that has given up everything that earlier tests left behind."""
-    return settled_context(shared_app, clock, GIVE_UP + LOST)
+clock = watched_clock()
+context = settled_after(GIVE_UP + LOST)
 
 
 @pytest.fixture

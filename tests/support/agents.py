@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
@@ -89,6 +90,24 @@ def settled_context(app: Flask, clock: Clock, seconds: float) -> Context:
     judge_health(context_of(app))
     evict_from_lost(context_of(app), 10_000)
     return context_of(app)
+
+
+def watched_clock() -> Any:
+    """A fixture: one clock for all tests of a module, in which time never goes back."""
+
+    def clock(shared_app: Flask) -> WatchedClock:
+        return WatchedClock(shared_app)
+
+    return pytest.fixture(scope="module")(clock)
+
+
+def settled_after(seconds: float) -> Any:
+    """A fixture: what a module's admin works with, after so long that all of earlier tests was given away."""
+
+    def context(shared_app: Flask, clock: WatchedClock) -> Context:
+        return settled_context(shared_app, clock, seconds)
+
+    return pytest.fixture(context)
 
 
 def key(name: str, project: str = PROJECT, domain: str = DOMAIN) -> dict[str, str]:

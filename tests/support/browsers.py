@@ -99,7 +99,7 @@ class Visitor:
         self.page.click("button.danger")
 
     @property
-    def told(self) -> str:
+    def status(self) -> str:
         """What a page says was done."""
         return self.page.inner_text("[role=status]")
 
