@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -101,15 +101,7 @@ def foresee(
         drawn = not_examined = 0
         for execution in matching_in(connection, selected, after):
             if len(redecided) >= most or drawn >= limits.drawn:
-                left = (
-                    selected
-                    if after is None
-                    else [*selected, Condition(field="created_at", function="gt", values=(after[0],))]
-                )
-                counted = execution_counts.count_page(
-                    connection, left, by=["phase"], now=now, after=None, limits=limits
-                )
-                not_examined = max(1, sum(group.count for group in counted.groups) - len(redecided))
+                not_examined = max(1, _count(context, connection, selected, after) - len(redecided))
                 break
             if not execution.is_unleased:
                 redecided.append(outcome_of(execution, execution.reason, execution.reason_message))
@@ -121,6 +113,16 @@ def foresee(
             if again.outcome.is_change:
                 load.move(execution, again.outcome.cluster)
     return RedecidedPage(redecided, not_examined=not_examined)
+
+
+def _count(context: Context, connection: Connection, conditions: Sequence[Condition], after: Place | None) -> int:
+    """How many executions match that come after a place, or at least so many."""
+    if after is not None:
+        conditions = [*conditions, Condition(field="created_at", function="gt", values=(after[0],))]
+    counted = execution_counts.count_page(
+        connection, conditions, by=["phase"], now=context.clock(), after=None, limits=context.list_limits
+    )
+    return sum(group.count for group in counted.groups)
 
 
 def _waiting(conditions: Iterable[Condition]) -> list[Condition]:
