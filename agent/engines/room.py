@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from agent.engines.base import is_exclusive
-from agent.quantities import count, parse_quantity, requested
+from agent.quantities import count, requested
+from ctl.client.quantities import parse_quantity
 
 
 def room_beside(

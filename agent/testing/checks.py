@@ -11,8 +11,8 @@ from typing import cast
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Engine, GuardingEngine, Handle, NativePhase, OrphanEngine, bid_of
 from agent.engines.leases import CLUSTER_LOST
-from agent.quantities import parse_quantity
 from agent.testing.jobs import EXECUTION, CheckedJobs, describe
+from ctl.client.quantities import parse_quantity
 
 #: What `check_engine` checks, in this order.
 CHECKS = (

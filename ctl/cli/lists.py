@@ -66,6 +66,7 @@ class Listing:
     order: str = "created_at"  #: what --filter.asc alone sorts by
     limit: int | None = None  #: how many rows come unless --filter.limit says it; all by default
     ahead: Sequence[str] = ()  #: the times that lie ahead
+    amounts: Sequence[str] = ()  #: fields that are quantities, such as 500m or 4Gi
 
     def options(self) -> list[click.Parameter]:
         return list_options(self.fields, limit=self.limit)
@@ -225,8 +226,21 @@ def _terms(selector: str, listing: Listing) -> list[Term]:
         now=datetime.now(UTC),
         types=types,
         aliases=listing.names(),
-        readers={name: _word_reader(name, words[name], listing) for name in words},
+        readers={
+            **{name: _word_reader(name, words[name], listing) for name in words},
+            **dict.fromkeys(listing.amounts, _read_amount),
+        },
     )
+
+
+def _read_amount(text: str, place: str, now: datetime) -> str:
+    """Reads a quantity as the number that it stands for."""
+    from ctl.client.quantities import parse_quantity
+
+    try:
+        return str(float(parse_quantity(text)))
+    except ValueError as error:
+        raise InvalidInput(f"{place}: {error}.") from None
 
 
 def _word_reader(name: str, words: Sequence[str], listing: Listing) -> Reader:

@@ -11,7 +11,7 @@ import pytest
 from agent.engines.base import NativePhase, NativeState
 from agent.engines.kubernetes import KubernetesEngine, names
 from agent.engines.kubernetes.api import Api
-from agent.quantities import parse_quantity
+from ctl.client.quantities import parse_quantity
 from tests.kubernetes.conftest import MakeEngine, MakeSite
 from tests.kubernetes.test_engine import finished, task_of, wait
 from tests.support.admins import RunningAdmin

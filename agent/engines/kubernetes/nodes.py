@@ -13,7 +13,8 @@ from agent.engines.graphs import GraphBuilder
 from agent.engines.kubernetes.placings import selects, tolerates
 from agent.engines.kubernetes.states import condition, is_ended
 from agent.engines.requirements import is_equal, required_fields, required_properties
-from agent.quantities import count, parse_quantity, per_task, tasks_on_node
+from agent.quantities import count, per_task, tasks_on_node
+from ctl.client.quantities import parse_quantity
 
 Object = Mapping[str, Any]
 Amounts = dict[str, Fraction]

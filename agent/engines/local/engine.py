@@ -31,7 +31,8 @@ from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
 from agent.engines.room import seconds_until_room
 from agent.files import read_file, read_json, write_json
-from agent.quantities import count, parse_quantity, per_task, requested, round_up
+from agent.quantities import count, per_task, requested, round_up
+from ctl.client.quantities import parse_quantity
 
 _STARTING_SECONDS = 30.0
 #: What is read of a supervisor's own log.

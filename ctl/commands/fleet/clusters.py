@@ -9,7 +9,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose_rows, request_size, selected_fields, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
-from ctl.cli.output import Columns, Sentence, Time, text_cells
+from ctl.cli.output import Columns, Field, Sentence, Time, text_cells
 from ctl.cli.provenance import describe_provenance, show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -203,6 +203,20 @@ _FIELDS = (
     *("leases", "waiting", "running", "cost", "last_sync_at", "agent_version", "pools", "labels", "version"),
     "description",
 )
+#: What is free for new work, by the field that it can be selected and sorted by.
+_FREE = {f"free_{resource}": resource for resource in ("cpu", "memory", "gpu", "executions")}
+
+
+def _free(resource: str) -> Field:
+    def amount(cluster: Document) -> float | None:
+        from ctl.client.quantities import parse_quantity
+
+        free = (cluster.get("free") or {}).get(resource)
+        return None if free is None else float(parse_quantity(free))
+
+    return amount
+
+
 _CLUSTER = FleetNoun(
     name="cluster",
     about=(
@@ -214,7 +228,12 @@ _CLUSTER = FleetNoun(
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
     states=_SWITCHED,
-    fields={**{field: field for field in _FIELDS}, "state": _state_words},
+    fields={
+        **{field: field for field in _FIELDS},
+        "state": _state_words,
+        **{field: _free(resource) for field, resource in _FREE.items()},
+    },
+    amounts=tuple(_FREE),
     words={"state": (*CLUSTER_STATES, *_SWITCHED)},
     parameters=_PARAMETERS,
     filters=[
@@ -233,6 +252,7 @@ _CLUSTER = FleetNoun(
             "rainbowctl get cluster",
             "rainbowctl get cluster a",
             "rainbowctl get clusters --pool gpu -o wide",
+            "rainbowctl get cluster --selector 'free_gpu>0,free_memory>=32Gi' --filter.sortBy free_gpu",
             "rainbowctl get cluster a -o yaml",
             "rainbowctl get cluster a --graph",
             "rainbowctl get cluster a --description -o json",

@@ -48,6 +48,7 @@ class FleetNoun:
     states: Sequence[str] = ()  #: that operators switch it into; of two by one event the first is shown
     fields: Mapping[str, Field]  #: that lists can be selected and sorted by
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: of those that have one of a few words
+    amounts: Sequence[str] = ()  #: those that are quantities
     parameters: Sequence[click.Parameter]  #: flags for its fields
     changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
     filters: Sequence[click.Parameter] = ()
@@ -87,7 +88,7 @@ class FleetNoun:
 
 
 def get_definition(noun: FleetNoun) -> Command:
-    listing = Listing(fields=noun.fields, words=noun.words, prefixes=(noun.name,), order="name")
+    listing = Listing(fields=noun.fields, words=noun.words, amounts=noun.amounts, prefixes=(noun.name,), order="name")
 
     def run(session: Session, name: str | None, **flags: Any) -> None:
         if flags.get("at") is not None:

@@ -21,13 +21,13 @@ from agent.engines.base import Handle, Orphan
 from agent.engines.safe import SafeEngine
 from agent.intents import Intent, Intents, Stage
 from agent.loop import Agent
-from agent.quantities import parse_quantity
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
 from agent.status import StatusLine
 from agent.tasks import key_of
 from agent.testing import QUEUED, RUNNING, SUCCEEDED, FakeClock, FakeEngine, Program
 from agent.transport import AdminClient, Token
+from ctl.client.quantities import parse_quantity
 from tests.support.agent_scripts import ScriptedAdmin, answer, error
 
 REFERENCE = {"id": {"project": "p", "domain": "d", "name": "n"}, "attempt": 1}

@@ -18,8 +18,8 @@ from agent.crashes import STEPS, VARIABLE, check_crash_variable
 from agent.engines.base import OptionError, find_engine
 from agent.engines.local import LocalEngine
 from agent.guard import LeaseGuard
-from agent.quantities import parse_quantity
 from agent.tasks import key_of
+from ctl.client.quantities import parse_quantity
 
 
 def test_nothing_is_measured_by_a_clock_that_somebody_may_set() -> None:

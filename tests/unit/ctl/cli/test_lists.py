@@ -167,6 +167,19 @@ def test_what_cannot_be_understood_is_refused(flags: dict[str, Any], message: st
     assert message in refused.value.message
 
 
+def test_amounts_compare_as_quantities_and_what_has_none_does_not_match() -> None:
+    rows = [{"name": name, "free_memory": size} for name, size in (("a", 2.0**30), ("b", 4.0**20), ("c", None))]
+    listing = Listing(fields={"name": "name", "free_memory": "free_memory"}, amounts=("free_memory",))
+
+    def names(**flags: Any) -> str:
+        return "".join(str(row["name"]) for row in choose(Session(), iter(rows), NO_FLAGS | flags, listing))
+
+    assert (names(selector="free_memory>=1Gi"), names(selector="free_memory>1G,free_memory<1Ti")) == ("ab", "a")
+    assert (names(selector="free_memory="), names(sort_by="free_memory")) == ("c", "bac")
+    with pytest.raises(InvalidInput, match=re.escape("free_memory>lots: 'lots' is not a quantity such as 500m")):
+        names(selector="free_memory>lots")
+
+
 def test_values_of_several_types_are_sorted_by_their_type_first() -> None:
     costs: dict[str, Any] = {"t": "x", "l": ["y"], "n": 3, "m": 2.5, "o": None}
     rows: list[dict[str, Any]] = [{"name": name, "cost": cost} for name, cost in costs.items()]
