@@ -31,6 +31,14 @@ class Cutoffs:
     namespace_events: datetime | None = None
 
 
+class KeptUntil(NamedTuple):
+    """When retention deletes an execution that has ended, and what belongs to it; None for what is kept."""
+
+    execution: datetime | None
+    log: datetime | None  #: and its output files
+    events: datetime | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Retention:
     """How long things are kept, each an age as it is configured; None for ever."""
@@ -63,6 +71,20 @@ class Retention:
             bids=_before(now, self.bids),
             namespace_events=_before(now, self.namespaces),
         )
+
+    def kept_until(self, ended_at: datetime, now: datetime) -> KeptUntil | None:
+        """When what has ended is deleted, by the ages of now; None where all of it is kept."""
+        limits = self.cutoffs(now)
+        times = (limits.executions, limits.logs, limits.execution_events)
+        kept = KeptUntil(*(None if cutoff is None else _later(ended_at, now - cutoff) for cutoff in times))
+        return kept if any(kept) else None
+
+
+def _later(time: datetime, span: timedelta) -> datetime | None:
+    try:
+        return time + span
+    except OverflowError:
+        return None  # after the last date
 
 
 def _before(now: datetime, age: str | None) -> datetime | None:

@@ -126,6 +126,14 @@ def _is_told(place: Scope) -> bool:
     return place != PLATFORM
 
 
+class KeptUntilAnswer(Answer):
+    """When retention deletes what has ended, by the configuration of now; what is kept is left out."""
+
+    execution: Time | None = None
+    log: Annotated[Time | None, Meta(description="And its output files.")] = None
+    events: Time | None = None
+
+
 class ExecutionStatusAnswer(Answer):
     """Where an execution stands now."""
 
@@ -156,6 +164,10 @@ class ExecutionStatusAnswer(Answer):
         bool | None, Meta(description="Whether it holds these tokens now; absent where it needs none.")
     ] = None
 
+    kept_until: Annotated[
+        KeptUntilAnswer | None, Meta(description="Once it has ended, where retention deletes it or a part of it.")
+    ] = None
+
     @classmethod
     def from_status(cls, status: Status) -> ExecutionStatusAnswer:
         failure = status.last_failure
@@ -165,4 +177,5 @@ class ExecutionStatusAnswer(Answer):
             times=status.times and TimesAnswer.from_times(status.times),
             start=status.start and StartAnswer.from_start(status.start),
             tokens=status.tokens and TokenWaitAnswer.from_wait(status.tokens),
+            kept_until=status.kept_until and KeptUntilAnswer.from_attributes(status.kept_until),
         )

@@ -168,7 +168,9 @@ def view_status(
         judgement="" if silence is None else silence.next,
         judged_at=None if silence is None else silence.next_at,
     )
-    return circumstances.status(now)
+    ended_at = execution.finished_at
+    kept_until = None if ended_at is None else context.settings.retention.kept_until(ended_at, now)
+    return replace(circumstances.status(now), kept_until=kept_until)
 
 
 def _abort_requested_at(connection: Connection, execution: Execution) -> datetime | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -185,6 +185,11 @@ def test_an_execution_that_is_gone_is_unknown_and_its_name_is_free(
         created(api, name)
         end(api, name)
     clock.advance(2 * DAY)
+    ended = datetime.fromisoformat(execution(api, "last")["closure"]["finished_at"])
+    kept = explanation(api, "last")["status"]["kept_until"]
+    assert {name: datetime.fromisoformat(time) for name, time in kept.items()} == dict.fromkeys(
+        ("execution", "log", "events"), ended + timedelta(days=1)
+    )
     answer = refused(api.get(f"{API}/{path('unknown', 'logs')}"), 404, "execution_not_found", "name")
     assert "kept for 1d after their end" in answer["message"]
     pruned(context, executions="1d")

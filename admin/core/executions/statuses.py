@@ -19,6 +19,7 @@ from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.placement.obstacles import ENGINE
 from admin.core.provenance import Actor
+from admin.core.retention import KeptUntil
 from admin.core.times import show_due, show_duration, show_time
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
@@ -43,6 +44,7 @@ class Status:
     tokens: TokenWait | None = None  #: while it waits for tokens
     token_pools: Mapping[str, int] | None = None  #: the tokens that it needs, by pool
     holds_tokens: bool | None = None  #: whether it holds them now; None where it needs none
+    kept_until: KeptUntil | None = None  #: once it has ended, where retention deletes it or a part of it
 
 
 @dataclass(frozen=True, kw_only=True)

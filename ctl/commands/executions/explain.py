@@ -26,6 +26,7 @@ from ctl.commands.executions.options import UNTOLD, execution_id
 from ctl.commands.executions.standing import (
     describe_ahead,
     describe_attempts,
+    describe_kept,
     describe_lease,
     describe_next,
     describe_refused,
@@ -175,6 +176,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         *describe_next(explanation),
         *describe_ahead(printer, explanation),
         *describe_times(explanation),
+        *describe_kept(printer, explanation),
         *describe_tokens(explanation),
         *describe_attempts(printer, explanation),
         *describe_refused(printer, explanation),

@@ -67,6 +67,16 @@ def describe_tokens(document: Document) -> list[str]:
     return [f"tokens    {verb} {', '.join(f'{amount} of {pool}' for pool, amount in amounts)}"]
 
 
+def describe_kept(printer: Printer, document: Document) -> list[str]:
+    """When retention deletes it, and its log and events where that is earlier."""
+    kept = (document.get("status") or {}).get("kept_until") or {}
+    until = {word: printer.when(kept[word], is_due=True) for word in ("execution", "log", "events") if kept.get(word)}
+    whole = until.get("execution")
+    parts = [whole] if whole else []
+    parts += [f"its {word} {time}" for word, time in until.items() if word != "execution" and time != whole]
+    return [f"deleted   {', '.join(parts)}"] if parts else []
+
+
 def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
     """The first of the executions that go before one in line, and by when each has ended at the latest."""
     start = (explanation.get("status") or explanation.get("wait") or {}).get("start") or {}

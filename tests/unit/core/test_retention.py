@@ -22,6 +22,15 @@ def test_by_default_nothing_is_deleted() -> None:
     assert not Retention(logs="1s").is_for_ever
 
 
+def test_what_has_ended_is_kept_for_the_ages_of_now() -> None:
+    ended = NOW - 4 * DAY
+    kept = Retention(executions="90d", logs="2w", events="1d").kept_until(ended, NOW)
+    assert kept == (ended + 90 * DAY, ended + 14 * DAY, ended + DAY)
+    assert Retention(executions="2d", logs="2w").kept_until(ended, NOW) == (ended + 2 * DAY,) * 3
+    assert Retention(logs="2w").kept_until(ended, NOW) == (None, ended + 14 * DAY, None)
+    assert Retention(revisions="1d").kept_until(ended, NOW) is None
+
+
 def test_events_and_logs_are_deleted_with_their_execution_at_the_latest() -> None:
     assert Retention(executions="90d").cutoffs(NOW) == Cutoffs(
         executions=NOW - 90 * DAY, execution_events=NOW - 90 * DAY, logs=NOW - 90 * DAY

@@ -11,6 +11,7 @@ from ctl.cli.output import Printer
 from ctl.commands.executions.standing import (
     _attempt,
     describe_ahead,
+    describe_kept,
     describe_refused,
     describe_times,
     show_next,
@@ -126,3 +127,14 @@ def test_late_reports_are_shown_with_what_they_said() -> None:
     )
     assert line == f"refused   2026-03-04 12:00:00Z: {reason['message']} (OLD_ATTEMPT)"
     assert describe_refused(Printer(), {}) == []
+
+
+def test_what_retention_deletes_earlier_is_named() -> None:
+    printer = Printer(format="wide")
+    at = {word: f"2026-0{month}-01T00:00:00Z" for word, month in (("execution", 5), ("log", 3), ("events", 5))}
+    line = ["deleted   2026-05-01 00:00:00Z, its log 2026-03-01 00:00:00Z"]
+    assert describe_kept(printer, {"status": {"kept_until": at}}) == line
+    assert describe_kept(printer, {"status": {"kept_until": {"log": at["log"]}}}) == [
+        "deleted   its log 2026-03-01 00:00:00Z"
+    ]
+    assert describe_kept(printer, {"status": {}}) == []
