@@ -9,6 +9,7 @@ from collections.abc import Callable
 from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost, judge_health, listen, number_evicted
+from admin.services.execution_tokens import take_back_from_silent
 from admin.services.reconciliations import is_waiting
 from admin.services.redecisions import decide_undecided
 
@@ -42,6 +43,7 @@ class EvictionLoop:
             _log.warning("cluster is " + health, extra={"cluster": name})
         if is_waiting(self._context):
             return  # a restored database does not know yet what its clusters have
+        take_back_from_silent(self._context)
         rate = self._context.settings.agents.evictions_per_second
         self._allowance = min(rate, self._allowance + elapsed * rate)
         self._allowance -= number_evicted(evict_from_lost(self._context, int(self._allowance)))

@@ -175,8 +175,9 @@ class TokenGate:
         number = next(iter(answer.grants.values())).number
         if lease.token_number != number:
             lease.set(token_number=number)
-            held = describe_amounts(self._claims[lease.id].amounts)
-            lease.note(TOKENS_GRANTED, lease.reason, f"It holds {held} (number {number}).", lease.cluster, self._now)
+            message = f"It holds {describe_amounts(self._claims[lease.id].amounts)} (number {number})."
+            # A reason of its own, for what it waited for until now is over.
+            lease.note(TOKENS_GRANTED, TOKENS_GRANTED, message, lease.cluster, self._now)
 
     def _renew(self, lease: LeasedExecution) -> None:
         assert lease.token_number is not None
@@ -197,7 +198,8 @@ class TokenGate:
             return  # it is renewed by the next sync that finds Redis
         if isinstance(answer, NotHeld):
             lease.set(token_number=None)
-            message = (describe_loss if renewal.is_leased else describe_reclaim)(renewal.amounts)
+            is_loss, amounts = renewal.is_leased, renewal.amounts
+            message = describe_loss(amounts) if is_loss else describe_reclaim(amounts, lease.cluster)
             lease.note(TOKENS_LOST, lease.reason, message, lease.cluster, self._now)
 
 

@@ -213,6 +213,15 @@ _SELECT_EXPIRED = (
 _SELECT_CLUSTERS_WITH_EXPIRED = (
     select(_columns.cluster).where(_of_clusters, LEASED, _has_expired, _is_judged).distinct()
 )
+_holds_tokens = and_(LEASED, _has_expired, _columns.token_number.is_not(None))
+_SELECT_CLUSTERS_HOLDING_TOKENS = select(_columns.cluster).where(_of_clusters, _holds_tokens).distinct()
+_SELECT_HOLDING_TOKENS = (
+    select(*LEASE_COLUMNS)
+    .where(_of_cluster, _holds_tokens)
+    .order_by(_columns.id)
+    .limit(bindparam("most"))
+    .with_for_update()
+)
 #: Those that are silent longest; the others come later. In this order a database that knows nothing of the table yet
 #: reads them from their index too.
 _SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).order_by(_columns.silent_since).limit(1000)
@@ -301,6 +310,17 @@ def expired(
 ) -> list[LeasedExecution]:
     """What a cluster has expired leases of and is to be judged, with its details, locked until the end."""
     return read_leases(connection, _SELECT_EXPIRED, cluster=cluster, **silent._asdict(), now=now, most=limit)
+
+
+def clusters_holding_tokens(connection: Connection, clusters: Iterable[str], now: datetime) -> list[str]:
+    """Those of some clusters at which executions have tokens whose leases are over."""
+    parameters = {"clusters": sorted(clusters), "now": now}
+    return sorted(connection.execute(_SELECT_CLUSTERS_HOLDING_TOKENS, parameters).scalars())
+
+
+def holding_tokens(connection: Connection, cluster: str, now: datetime, limit: int) -> list[LeasedExecution]:
+    """Executions at a cluster that have tokens and whose leases are over, locked until the transaction ends."""
+    return read_leases(connection, _SELECT_HOLDING_TOKENS, cluster=cluster, now=now, most=limit)
 
 
 def is_awaited(connection: Connection, cluster: str, instance: str) -> bool:

@@ -15,8 +15,8 @@ from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.ledger import Book, Ledger
 from admin.core.token_pools.limits import WHOLE_POOL, counted_at, share_bucket
-from admin.core.token_pools.lines import Standing, Status, Waiter
-from admin.store import token_sums
+from admin.core.token_pools.lines import Waiter
+from admin.store import token_lines, token_sums
 from admin.store.batches import Insertion, update_all, write_together
 from admin.store.keys import KeyedQuery, scope_of
 from admin.store.sql_types import AnyRow, AnySelect, build
@@ -31,8 +31,6 @@ _of_pools: BindParameter[str] = bindparam("pools", expanding=True)
 _SELECT_GRANTS = select(token_grants).where(_grants.pool.in_(_of_pools))
 _SELECT_OVER = _SELECT_GRANTS.where(_grants.expires_at <= bindparam("now"))
 _SELECT_OF_TOKENS = KeyedQuery(select(token_grants), (_grants.pool, _grants.token))
-_SELECT_WAITERS = select(token_waiters).where(_waiters.pool.in_(_of_pools))
-_SELECT_WAITERS_OF_TOKENS = KeyedQuery(select(token_waiters), (_waiters.pool, _waiters.token))
 _SELECT_LARGEST = (
     select(token_grants)
     .where(_grants.pool == bindparam("pool"))
@@ -76,7 +74,7 @@ def books(connection: Connection, numbers: Mapping[str, int]) -> dict[str, Book]
     """All grants and waiters of pools, each with its last number."""
     pools = sorted(numbers)
     grants = _by_pool(pools, map(_grant, _some(connection, _SELECT_GRANTS, pools)))
-    waiters = _waiters_of(pools, _some(connection, _SELECT_WAITERS, pools))
+    waiters = token_lines.whole(connection, pools)
     return {pool: Book(numbers[pool], grants[pool], waiters[pool]) for pool in pools}
 
 
@@ -86,7 +84,7 @@ def books_shown(
     """The largest grants of pools whose leases are not over, and all waiters."""
     parameters = {"most": most, **token_sums.over(now, steady_seconds)}
     grants = {pool: map(_grant, connection.execute(_SELECT_SHOWN, {"pool": pool, **parameters})) for pool in pools}
-    waiters = _waiters_of(pools, _some(connection, _SELECT_WAITERS, pools))
+    waiters = token_lines.whole(connection, pools)
     return {pool: Book(0, grants[pool], waiters[pool]) for pool in pools}
 
 
@@ -94,7 +92,7 @@ def books_of_token(connection: Connection, pools: Sequence[str], token: str) -> 
     """What one token holds in pools, and waits for."""
     keys = [(pool, token) for pool in pools]
     grants = _by_pool(pools, map(_grant, _SELECT_OF_TOKENS.execute(connection, keys)))
-    waiters = _waiters_of(pools, _SELECT_WAITERS_OF_TOKENS.execute(connection, keys))
+    waiters = token_lines.of_tokens(connection, pools, keys)
     return {pool: Book(0, grants[pool], waiters[pool]) for pool in pools}
 
 
@@ -103,32 +101,46 @@ def books_for(
     numbers: Mapping[str, int],
     keys: Collection[tuple[str, str]],
     claimed: Mapping[str, Set[str]],
+    together: Set[str],
     now: datetime,
 ) -> dict[str, Book]:
     """The grants of some pools and tokens, and sums of the others.
 
-    Of the pools of claims, with the buckets that bound these, also all waiters and the grants whose leases are over.
+    Of the pools of claims, with the buckets that bound these, also who waits and the grants whose leases are over; of
+    `together` some claim names several.
     """
     pools = sorted(numbers)
     grants = [_grant(row) for row in _SELECT_OF_TOKENS.execute(connection, sorted(keys))]
     grants += [_grant(row) for row in _some(connection, _SELECT_OVER, sorted(claimed), now=now)]
     at_hand = _by_pool(pools, {(grant.pool, grant.token): grant for grant in grants}.values())
-    waiting = [*_some(connection, _SELECT_WAITERS, sorted(claimed))]
-    if others := sorted(key for key in keys if key[0] not in claimed):
-        waiting += _SELECT_WAITERS_OF_TOKENS.execute(connection, others)
-    waiters = _waiters_of(pools, waiting)
     sums = KeptSums(connection)
+
+    def foresee(pool: str, waiters: Iterable[Waiter]) -> None:
+        sums.foresee([pool], _buckets_of(waiters))
+
+    lines = token_lines.read(connection, pools, keys, claimed.keys(), together, now, foresee)
     if claimed:
         buckets = {bucket for own in claimed.values() for bucket in own} | {WHOLE_POOL}
-        for entries in waiters.values():
-            for waiter in entries:
-                buckets.add(share_bucket(waiter.place))
-                buckets.update(bucket for caps in waiter.caps.values() for bucket in caps)
+        for own in lines.values():
+            buckets |= _buckets_of(own.waiters)
+            buckets.update(queue.share_bucket for queue in (own.others.queues if own.others else ()))
         sums.foresee(claimed, buckets)
     return {
-        pool: Book(numbers[pool], at_hand[pool], waiters[pool], sums=_PoolSums(connection, pool, at_hand[pool], sums))
+        pool: Book(
+            numbers[pool],
+            at_hand[pool],
+            lines[pool].waiters,
+            sums=_PoolSums(connection, pool, at_hand[pool], sums),
+            line=lines[pool].others,
+        )
         for pool in pools
     }
+
+
+def _buckets_of(waiters: Iterable[Waiter]) -> set[str]:
+    """What is looked at of those that wait."""
+    shares = {share_bucket(waiter.place) for waiter in waiters}
+    return shares | {bucket for waiter in waiters for caps in waiter.caps.values() for bucket in caps}
 
 
 class _PoolSums:
@@ -193,13 +205,6 @@ def _by_pool(pools: Iterable[str], grants: Iterable[Grant]) -> dict[str, list[Gr
     return by_pool
 
 
-def _waiters_of(pools: Iterable[str], rows: Iterable[AnyRow]) -> dict[str, list[Waiter]]:
-    by_pool: dict[str, list[Waiter]] = {pool: [] for pool in pools}
-    for row in rows:
-        by_pool[row.pool].append(_waiter(row))
-    return by_pool
-
-
 def save(connection: Connection, ledger: Ledger) -> None:
     """Write what a ledger has changed."""
     books, changes = ledger.books, ledger.changes
@@ -212,7 +217,7 @@ def save(connection: Connection, ledger: Ledger) -> None:
         Insertion(
             table=token_waiters,
             rows=[
-                _waiter_row(pool, books[pool].waiters[token])
+                token_lines.waiter_row(pool, books[pool].waiters[token])
                 for pool, token in sorted(changes.waiters)
                 if token in books[pool].waiters
             ],
@@ -266,16 +271,5 @@ def _grant_row(grant: Grant) -> dict[str, object]:
     return {**values, **_place_columns(grant.place)}
 
 
-def _waiter_row(pool: str, waiter: Waiter) -> dict[str, object]:
-    values = {name: value for name, value in vars(waiter).items() if name not in ("place", "standings")}
-    standings = {name: [standing.status.value, standing.share] for name, standing in waiter.standings.items()}
-    return {"pool": pool, **values, "standings": standings, **_place_columns(waiter.place)}
-
-
 def _grant(row: AnyRow) -> Grant:
     return build(Grant, row, place=scope_of(row))
-
-
-def _waiter(row: AnyRow) -> Waiter:
-    standings = {pool: Standing(Status(status), share) for pool, (status, share) in row.standings.items()}
-    return build(Waiter, row, place=scope_of(row), standings=standings)

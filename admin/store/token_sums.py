@@ -71,7 +71,8 @@ class KeptSums:
 
     def foresee(self, pools: Iterable[str], buckets: Iterable[str]) -> None:
         """Read what counts in some buckets of some pools."""
-        keys = [(pool, bucket) for pool in sorted(pools) for bucket in sorted(buckets)]
+        wanted = [(pool, bucket) for pool in sorted(pools) for bucket in sorted(buckets)]
+        keys = [key for key in wanted if key not in self._known]
         if not keys:
             return
         self._known |= dict.fromkeys(keys, NOTHING)

@@ -67,4 +67,6 @@ token_waiters = Table(
     Column("since", UtcDateTime, nullable=False),
     Column("wait_seconds", Float, nullable=False),
     Column("expires_at", UtcDateTime, nullable=False),
+    Column("queue", Text),  # with whom it is alike; None for claims on several pools, and of an earlier version
+    Index("ix_token_waiters_queues", "pool", "queue", "since", "number", "expires_at"),
 )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from sqlalchemy import Connection, select
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools import ledger
 from admin.core.token_pools.answers import (
+    Allocation,
     Conflict,
+    Exhausted,
     Granted,
     NeverFits,
     NotHeld,
@@ -25,10 +28,10 @@ from admin.core.token_pools.answers import (
     UnknownPools,
 )
 from admin.core.token_pools.claims import RUNS_ALREADY, Claim
-from admin.core.token_pools.definitions import Caps
+from admin.core.token_pools.definitions import Caps, TokenPool
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.limits import TOKEN_POOL_QUOTA
-from admin.store import token_pools
+from admin.store import token_lines, token_pools
 from admin.store.attributes import attributes
 from admin.store.database import Database
 from admin.store.token_backends import redis_documents
@@ -43,6 +46,7 @@ from admin.store.token_tables import token_grants
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
 from tests.support.waiting import wait_until
+from tests.unit.core.token_pools.ledgers import Pools
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "redis"])
@@ -276,6 +280,53 @@ def test_who_no_longer_asks_holds_nobody_up(backend: TokenBackend) -> None:
     backend.release(Release(token="x", pools=("hive",)))
     granted(backend, waiting("b"))
     wait_until(lambda: backend.usage(["hive"])["hive"].waiters == ())
+
+
+def any_claim(dice: Random, token: str) -> Claim:
+    """A claim mostly on one pool, which many others wait for."""
+    pools = dice.choice([{"hive": 1}] * 5 + [{"hive": 2}, {"hive": 3}, {"spark": 1}, {"hive": 1, "spark": 1}])
+    return Claim(
+        token=token,
+        amounts=pools,
+        place=Scope(dice.choice(("dev", "prod")), dice.choice(("ads", "maps", "search"))),
+        execution=dice.choice(("", "r1", "r2")),
+        priority=dice.choice((0, 0, 0, 1)),
+        weight=dice.choice((1.0, 1.0, 2.0)),
+        lease_seconds=600.0,
+        wait_seconds=dice.choice((0.0, 600.0, 600.0, 600.0)) if len(pools) == 1 else 0.0,
+    )
+
+
+def told(answer: Allocation) -> object:
+    """What an answer says, without numbers and times."""
+    if not isinstance(answer, Exhausted):
+        return type(answer)
+    full = [(entry.pool, entry.limit.level, entry.used, entry.promised, entry.holder_count) for entry in answer.full]
+    return answer.place, answer.waiting, answer.is_repeated, full
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_line_that_is_read_in_parts_is_served_as_the_plain_rule_says(
+    backend: TokenBackend, database: Database, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    for module in (token_lines, redis_documents):
+        monkeypatch.setattr(module, "SHORT_LINE", 3)
+    dice = Random(seed)
+    caps = Caps(project=4, namespace=3, execution=2)
+    plain = Pools(*(TokenPool(name=name, capacity=6, caps=caps) for name in ("hive", "spark")))
+    pool = {"capacity": 6, "caps": {"project": 4, "namespace": 3, "execution": 2}}
+    define(database, {"hive": pool, "spark": pool})
+    asked: dict[str, Claim] = {}
+    for step in range(120):
+        plain.now += timedelta(seconds=0.001)
+        if asked and dice.random() < 0.25:
+            token = dice.choice(sorted(asked))
+            release = Release(token=token, pools=tuple(asked[token].amounts))
+            assert type(backend.release(release)) is type(plain.ledger().release(release))
+            continue
+        token = dice.choice(sorted(asked)) if asked and dice.random() < 0.4 else f"t{step:03}"
+        own = asked.setdefault(token, any_claim(dice, token))
+        assert told(backend.allocate(own)) == told(plain.allocate(own)), (step, own)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"], indirect=True)

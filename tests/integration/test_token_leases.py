@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 from admin.core.executions.tokens import WAITING_FOR_TOKENS
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.execution_tokens import take_back_from_silent
 from admin.services.queueing_budgets import end_overdue
 from admin.services.redecisions import decide_waiting
 from admin.store.token_backends.redis import TAG
@@ -124,6 +125,8 @@ def test_tokens_are_granted_with_the_lease_and_given_back_at_the_end(agent: Play
     assert agent.start(5) == ["f"]
     assert phase(agent, "f") == ("RUNNING", "RUNNING")
     assert types(agent, "f") == ["CREATED", "WAITING", "TOKENS_GRANTED", "RUNNING"]
+    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/f/events?limit=100")["events"]
+    assert [event["reason"] for event in events if event["type"] == "TOKENS_GRANTED"] == ["TOKENS_GRANTED"]
 
 
 def test_what_waits_for_tokens_blocks_nothing_else_at_its_cluster(agent: PlayedAgent, hive: str) -> None:
@@ -355,7 +358,8 @@ def test_tokens_at_a_lost_cluster_come_back_with_an_event(make_app: Any) -> None
     assert "TOKENS_LOST" in types(gone, "e")
     events = get(client, f"executions/{gone.project}/{DOMAIN}/e/events?limit=100")["events"]
     [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
-    assert "Its lease was over, and 1 token of hive came back for others. It may still be running." in str(lost)
+    back = "Its lease was over while 'gone' was silent, and 1 token of hive came back for others."
+    assert lost["message"] == f"{back} It may still be running."
     assert here.start(1) == ["f"]
     add(here, "g", **need(pool))
     assert here.offered(1) == {}
@@ -372,6 +376,52 @@ def test_tokens_at_a_lost_cluster_come_back_with_an_event(make_app: Any) -> None
     assert here.start(1) == ["g"]
     here.finish(["g"])
     assert usage(here, pool) == (0, 0)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_run_is_told_as_soon_as_its_tokens_came_back_from_a_silent_cluster(
+    shared_app: Flask, play: Play, hive: str
+) -> None:
+    clock = WatchedClock(shared_app)
+    context = context_of(shared_app)
+    gone, here = play("gone"), play("here")
+    add(gone, "e", **need(hive))
+    gone.start()
+    add(here, "f", **need(hive))
+    assert here.offered(1) == {}
+    clock.advance(60)
+    take_back_from_silent(context)
+    assert "TOKENS_LOST" not in types(gone, "e")
+    clock.advance(2)
+    for _ in range(2):
+        take_back_from_silent(context)
+    assert here.start(1) == ["f"]
+    gone.sync()  # it is not unreachable yet, and goes on without tokens
+    events = get(gone.client, f"executions/{gone.project}/{DOMAIN}/e/events?limit=100")["events"]
+    [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
+    back = f"Its lease was over while '{gone.cluster}' was silent, and 1 token of {hive} came back for others."
+    assert lost["message"] == f"{back} It may still be running."
+    assert phase(gone, "e")[0] == "RUNNING"
+    assert usage(here, hive) == (1, 1)
+    here.finish(["f"])
+    gone.sync()
+    assert types(gone, "e")[-2:] == ["TOKENS_LOST", "TOKENS_GRANTED"]
+    gone.finish(["e"])
+    assert usage(here, hive) == (0, 0)
+
+
+@pytest.mark.usefixtures("clock")
+def test_tokens_at_a_silent_cluster_stay_where_the_clock_has_jumped(
+    shared_app: Flask, agent: PlayedAgent, hive: str
+) -> None:
+    clock = WatchedClock(shared_app)
+    add(agent, "e", **need(hive))
+    agent.start()
+    clock.advance(30)
+    clock.step(1000)
+    take_back_from_silent(context_of(shared_app))
+    assert usage(agent, hive) == (1, 0)
+    agent.finish(["e"])
 
 
 # Pools that change

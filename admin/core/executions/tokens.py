@@ -112,9 +112,11 @@ def describe_refusal(answer: Allocation, amounts: Mapping[str, int]) -> str:
             return f"It waits for {describe_amounts(amounts)}."
 
 
-def describe_reclaim(amounts: Mapping[str, int]) -> str:
-    """That the tokens of a run are no longer its own."""
-    return f"Its lease was over, and {describe_amounts(amounts)} came back for others. It may still be running."
+def describe_reclaim(amounts: Mapping[str, int], silent_cluster: str | None) -> str:
+    """That the tokens of a run are no longer its own, and where it may still be running while nobody hears of it."""
+    silence = "" if silent_cluster is None else f" while '{silent_cluster}' was silent"
+    back = f"{describe_amounts(amounts)} came back for others"
+    return f"Its lease was over{silence}, and {back}. It may still be running."
 
 
 def describe_loss(amounts: Mapping[str, int]) -> str:

@@ -32,6 +32,7 @@ from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, all_limits, never_fits, tightest, weight_of
 from admin.core.token_pools.lines import (
     MOST_WAITERS,
+    Line,
     Room,
     Standing,
     Status,
@@ -90,8 +91,13 @@ class Book:
         waiters: Iterable[Waiter] = (),
         *,
         sums: Sums | None = None,
+        line: Line | None = None,
     ) -> None:
-        """With `sums` the grants are those that operations are about, and those whose leases are over."""
+        """With `sums` the grants are those that operations are about, and those whose leases are over.
+
+        With a `line`, which the others stand in, the waiters are the same.
+        """
+        self.line = line
         self.number = number
         self.grants = {grant.token: grant for grant in grants}
         self.waiters = {waiter.token: waiter for waiter in waiters}
@@ -101,6 +107,11 @@ class Book:
         for grant in self.grants.values() if sums is None else ():
             for bucket in grant.buckets:
                 self.used[bucket] += grant.amount
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self.waiters) + (0 if self.line is None else sum(self.line.queues.values()))
 
     def add(self, grant: Grant) -> None:
         """Count a new grant."""
@@ -192,7 +203,7 @@ class Ledger:
         waiter = self._waiter(claim, self._before(claim), terms)
         others = self._others(waiter)
         rooms = self._rooms(terms)
-        standing = serve(waiter, others, rooms)
+        standing = serve(waiter, others, rooms, self._line(claim))
         if all(status is Status.FITS for status in standing.values()):
             return self._grant(claim)
         return self._wait(claim, waiter, terms, others, rooms)
@@ -309,6 +320,12 @@ class Ledger:
                     others.setdefault(other.token, other)
         return list(others.values())
 
+    def _line(self, claim: Claim) -> Line | None:
+        """The line that those stand in whom `_others` leaves out; only claims on one pool are asked of such pools."""
+        lines = [line for pool in claim.amounts if (line := self.books[pool].line) is not None]
+        assert not lines or len(claim.amounts) == 1
+        return lines[0] if lines else None
+
     def _wait(
         self,
         claim: Claim,
@@ -317,12 +334,12 @@ class Ledger:
         others: Sequence[Waiter],
         served: Mapping[str, Room],
     ) -> Exhausted:
-        rooms = self._rooms(terms)
+        rooms, line = self._rooms(terms), self._line(claim)
         standing = statuses(waiter, rooms)
         full = [full for pool in sorted(claim.amounts) for full in self._full(claim, pool, terms[pool], served[pool])]
-        place, is_waiting = place_in_line(waiter, others, rooms), self._before(claim) is not None
+        place, is_waiting = place_in_line(waiter, others, rooms, line), self._before(claim) is not None
         self._leave_all(claim)
-        is_line_full = not is_waiting and any(len(self.books[pool].waiters) >= MOST_WAITERS for pool in claim.amounts)
+        is_line_full = not is_waiting and any(self.books[pool].waiting >= MOST_WAITERS for pool in claim.amounts)
         waits = claim.wait_seconds > 0 and not is_line_full
         if waits:
             standings = {pool: Standing(status, share_in(waiter, rooms[pool])) for pool, status in standing.items()}
@@ -336,7 +353,7 @@ class Ledger:
             full=tuple(full),
             retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place),
             place=told_place,
-            waiting=len(others) + waits,
+            waiting=len(others) + waits + (0 if line is None else sum(line.queues.values())),
             is_repeated=is_waiting or claim.is_repeated,
             is_line_full=claim.wait_seconds > 0 and is_line_full,
         )

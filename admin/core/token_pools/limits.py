@@ -60,6 +60,11 @@ def buckets_of(place: Scope, execution: str) -> tuple[str, ...]:
     return (*buckets, execution_bucket(place, execution)) if execution else buckets
 
 
+def is_of_execution(bucket: str) -> bool:
+    """Whether what counts in a bucket is one execution's."""
+    return "#" in bucket
+
+
 def counted_at(bucket: str) -> tuple[Scope, str]:
     """The scope and the execution of a bucket; names have neither slashes nor hashes."""
     path, _, execution = bucket.partition("#")

@@ -131,7 +131,8 @@ class DatabaseTokens:
             {pool: own for pool, own in each.items() if pool in heads} for each in token_pools.terms(connection, claims)
         ]
         numbers = {name: head.number for name, head in heads.items()}
-        ledger = self._ledger(connection, numbers, tokens, _claimed(claims, terms))
+        together = {pool for claim in claims if len(claim.amounts) > 1 for pool in claim.amounts}
+        ledger = self._ledger(connection, numbers, tokens, _claimed(claims, terms), together)
         releases = {name: head.releases for name, head in heads.items()}
         return DatabaseSession(connection, ledger, claims, terms, releases, self._observer)
 
@@ -150,8 +151,12 @@ class DatabaseTokens:
         numbers: Mapping[str, int],
         tokens: Set[tuple[str, str]],
         claimed: Mapping[str, Set[str]],
+        together: Set[str],
     ) -> Ledger:
-        """The books of locked pools, as far as some tokens need them; claims by the buckets that bound them."""
+        """The books of locked pools, as far as some tokens need them; claims by the buckets that bound them.
+
+        Of some pools claims are made together with others.
+        """
         now, steady_seconds = self._database.clock(), self._look()
         since = self._steadiness.since
         # Where the clock has jumped, or may have, every deadline is to be checked, and the sums as well.
@@ -169,6 +174,7 @@ class DatabaseTokens:
             {name: numbers[name] for name in rest},
             {key for key in tokens if key[0] in rest},
             {pool: buckets for pool, buckets in claimed.items() if pool in rest},
+            together,
             now,
         )
         return Ledger(books, now, steady_seconds=steady_seconds)

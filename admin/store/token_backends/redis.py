@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("rainbow.tokens")
 #: What is kept of a pool, in the order of the scripts' keys.
-_PARTS = ("grants", "waiters", "sums", "ends", "order")
+_PARTS = ("grants", "waiters", "sums", "ends", "order", "line", "queues", "stays")
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
 _SCRIPTS = Path(__file__).parent / "scripts"

@@ -13,6 +13,7 @@ from admin.core.token_pools.grants import Grant, Renewal
 from admin.core.token_pools.ledger import retry_seconds
 from admin.core.token_pools.limits import Terms, all_limits, buckets_of, share_bucket, tightest, weight_of
 from admin.core.token_pools.lines import MOST_WAITERS, Standing, Status, Waiter
+from admin.core.token_pools.queues import SHORT_LINE, queue_of
 
 #: What JSON of the scripts has; its numbers and texts are checked where values are built of them.
 Document = dict[str, Any]
@@ -28,6 +29,9 @@ def _place_document(place: Scope, execution: str, holder: str) -> Document:
 
 
 def claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
+    caps = {pool: tightest(own.limits) for pool, own in terms.items()}
+    weight = claim.weight * weight_of(terms)
+    queue = queue_of(claim.amounts, caps, claim.place, claim.priority, weight)
     return {
         "token": claim.token,
         "amounts": dict(claim.amounts),
@@ -35,11 +39,13 @@ def claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
             pool: {"capacity": own.capacity, "limits": [limit[:2] for limit in own.limits]}
             for pool, own in terms.items()
         },
-        "caps": {pool: tightest(own.limits) for pool, own in terms.items()},
+        "caps": caps,
+        **({} if queue is None else {"queue": queue.text}),
+        "short_line": SHORT_LINE,
         **_place_document(claim.place, claim.execution, claim.holder),
         "share_bucket": share_bucket(claim.place),
         "priority": claim.priority,
-        "weight": claim.weight * weight_of(terms),
+        "weight": weight,
         "wait": int(claim.wait_seconds * 1000),
         **({} if claim.since is None else {"since": int(claim.since.timestamp() * 1000)}),
         "most_holders": MOST_HOLDERS,

@@ -50,17 +50,6 @@ local function share_of(waiter, rooms)
   return largest
 end
 
-local function is_older(waiter, other)
-  if waiter.since ~= other.since then
-    return waiter.since < other.since
-  end
-  local number, other_number = tonumber(waiter.number), tonumber(other.number)
-  if number ~= other_number then
-    return number < other_number
-  end
-  return waiter.token < other.token
-end
-
 local function is_before(waiter, other, share, other_share)
   if waiter.priority ~= other.priority then
     return waiter.priority > other.priority
@@ -68,7 +57,13 @@ local function is_before(waiter, other, share, other_share)
   if share ~= other_share then
     return share < other_share
   end
-  return is_older(waiter, other)
+  return waiter.age < other.age
+end
+
+-- With its age as a text, of which the smaller is served first.
+local function aged(waiter)
+  waiter.age = age_of(waiter) .. waiter.token
+  return waiter
 end
 
 -- Whether what one takes leaves less to others.
@@ -90,8 +85,71 @@ local function take(waiter, rooms)
   return true
 end
 
+-- The queues of a long line for the one pool that is asked for; nil for one that is to be read whole.
+local function line_of_one_pool()
+  local book = books[request.pools[1]]
+  local number = redis.call('HLEN', book.waiters_key)
+  if #request.pools > 1 or number <= request.short_line or number ~= redis.call('ZCARD', book.line_key) then
+    return nil
+  end
+  local line, kept = { number = number, queues = {} }, redis.call('HGETALL', book.queues_key)
+  for position = 1, #kept, 2 do
+    local own = cjson.decode(kept[position])
+    line.queues[#line.queues + 1] = {
+      text = kept[position], number = tonumber(kept[position + 1]), priority = own[1], weight = own[2], amount = own[3],
+      share_bucket = own[4],
+    }
+  end
+  return line
+end
+
+local function share_of_queue(queue, rooms)
+  return share_in(queue, rooms[request.pools[1]])
+end
+
+-- Finds who is the first of a queue now; of a long line that is read only when it comes up.
+local function look_at_first(queue, rooms)
+  queue.first = nil
+  if queue.waiters then
+    queue.first = queue.waiters[#queue.waiters]
+  elseif queue.is_begun then
+    local book, from, to = books[request.pools[1]], '[' .. queue.text .. '\0', '(' .. queue.text .. '\1'
+    local member = redis.call('ZRANGEBYLEX', book.line_key, from, to, 'LIMIT', queue.position, 1)[1]
+    local waiter = member and book.waiters[string.sub(member, #queue.text + 38)]
+    queue.first = waiter and aged(waiter) or nil
+  end
+  if queue.first then
+    queue.priority, queue.age, queue.share = queue.first.priority, queue.first.age, share_of(queue.first, rooms)
+  elseif not queue.is_begun and not queue.waiters then
+    queue.age, queue.share = '', share_of_queue(queue, rooms)
+  end
+end
+
+-- Whether a bound blocks all of a queue, which its first shares with them.
+local function is_all_blocked(queue, rooms)
+  local room, waiter = rooms[request.pools[1]], queue.first
+  for bucket, cap in pairs(waiter.caps[request.pools[1]] or {}) do
+    if not string.find(bucket, '#', 1, true) and total(room, bucket) + queue.amount > cap then
+      return true
+    end
+  end
+  return false
+end
+
+local function remove_first(queue, rooms)
+  if queue.waiters then
+    table.remove(queue.waiters)
+  elseif is_all_blocked(queue, rooms) then
+    queue.first = nil
+    return
+  else
+    queue.position = queue.position + 1
+  end
+  look_at_first(queue, rooms)
+end
+
 -- Those that wait, in queues of those of which the older one is always served first: their shares change together.
-local function queues_of(others, rooms)
+local function queues_of(others, rooms, line)
   local queues, by_name = {}, {}
   for _, other in ipairs(others) do
     local _, has = statuses(other, rooms)
@@ -110,18 +168,26 @@ local function queues_of(others, rooms)
         by_name[name] = { waiters = {} }
         queues[#queues + 1] = by_name[name]
       end
-      table.insert(by_name[name].waiters, other)
+      table.insert(by_name[name].waiters, aged(other))
     end
   end
   for _, queue in ipairs(queues) do
-    table.sort(queue.waiters, function(one, other) return is_older(other, one) end)
-    queue.share = share_of(queue.waiters[#queue.waiters], rooms)
+    table.sort(queue.waiters, function(one, other) return other.age < one.age end)
+  end
+  for _, queue in ipairs(line and line.queues or {}) do
+    if queue.amount <= rooms[request.pools[1]].capacity then
+      queue.position = 0
+      queues[#queues + 1] = queue
+    end
+  end
+  for _, queue in ipairs(queues) do
+    look_at_first(queue, rooms)
   end
   return queues
 end
 
 local function is_queue_before(queue, other)
-  return is_before(queue.waiters[#queue.waiters], other.waiters[#other.waiters], queue.share, other.share)
+  return is_before(queue, other, queue.share, other.share)
 end
 
 -- Puts a queue where it belongs among others that are in order.
@@ -138,32 +204,49 @@ local function put(queues, queue)
   table.insert(queues, low, queue)
 end
 
-local function serve(waiter, others, rooms)
+-- Whether a claim fits even if everybody who waits gets everything, in whatever order they are served.
+local function has_room_for_all(waiter, rooms, line)
+  local pool = request.pools[1]
+  local asked, room = waiter.amounts[pool], rooms[pool]
+  for _, queue in ipairs(line.queues) do
+    asked = asked + queue.amount * queue.number
+  end
+  for bucket, cap in pairs(waiter.caps[pool] or {}) do
+    if total(room, bucket) + asked > cap then
+      return false
+    end
+  end
+  return asked <= free(room)
+end
+
+local function serve(waiter, others, rooms, line)
   local _, has = statuses(waiter, rooms)
   if has.blocked or has.short then
     return false
   end
-  local queues = queues_of(others, rooms)
+  if line and has_room_for_all(waiter, rooms, line) then
+    return true
+  end
+  local queues = queues_of(others, rooms, line)
   table.sort(queues, is_queue_before)
   while not has.blocked and not has.short and #queues > 0 do
     -- What is taken only raises shares, so that one which is out of date is too small, and its queue comes up too soon.
     local queue = table.remove(queues, 1)
-    local first = queue.waiters[#queue.waiters]
-    local share = share_of(first, rooms)
-    if share ~= queue.share then
-      queue.share = share
-      put(queues, queue)
+    local first = queue.first
+    local share = first and share_of(first, rooms)
+    if not first or share ~= queue.share then
+      queue.is_begun = true
+      look_at_first(queue, rooms)
     elseif is_before(waiter, first, share_of(waiter, rooms), share) then
       break
     else
-      table.remove(queue.waiters)
       if take(first, rooms) then
         _, has = statuses(waiter, rooms)
       end
-      if #queue.waiters > 0 then
-        queue.share = share_of(queue.waiters[#queue.waiters], rooms)
-        put(queues, queue)
-      end
+      remove_first(queue, rooms)
+    end
+    if queue.first then
+      put(queues, queue)
     end
   end
   return not has.blocked and not has.short
@@ -179,8 +262,9 @@ end
 
 local function leave()
   for _, pool in ipairs(request.pools) do
-    if books[pool].waiters[request.token] then
-      redis.call('HDEL', books[pool].waiters_key, request.token)
+    local own = books[pool].waiters[request.token]
+    if own then
+      remove_waiter(books[pool], own)
     end
   end
 end
@@ -200,7 +284,6 @@ local function same_amounts(amounts)
 end
 
 local function grant_all(since)
-  leave()
   local number, grants = next_number(), {}
   for _, pool in ipairs(request.pools) do
     local grant = {
@@ -260,7 +343,22 @@ local function full_in(pool, served, full)
   end
 end
 
-local function wait(waiter, is_waiting, others, served)
+-- How many of a line stand before a claim.
+local function number_ahead(waiter, share, rooms, line)
+  local ahead, pool = 0, request.pools[1]
+  for _, queue in ipairs(line and line.queues or {}) do
+    local share_there = share_of_queue(queue, rooms)
+    if queue.priority > waiter.priority or (queue.priority == waiter.priority and share_there < share) then
+      ahead = ahead + queue.number
+    elseif queue.priority == waiter.priority and share_there == share then
+      local from = queue.text .. '\0'
+      ahead = ahead + redis.call('ZLEXCOUNT', books[pool].line_key, '[' .. from, '(' .. from .. age_of(waiter))
+    end
+  end
+  return ahead
+end
+
+local function wait(waiter, is_waiting, others, served, line)
   local rooms, full, place, soonest = new_rooms(), {}, 1, nil
   for _, pool in ipairs(request.pools) do
     full_in(pool, served[pool], full)
@@ -271,11 +369,11 @@ local function wait(waiter, is_waiting, others, served)
   end
   local share, is_line_full = share_of(waiter, rooms), false
   for _, other in ipairs(others) do
-    if is_before(other, waiter, share_of(other, rooms), share) then
+    if is_before(aged(other), waiter, share_of(other, rooms), share) then
       place = place + 1
     end
   end
-  leave()
+  place = place + number_ahead(waiter, share, rooms, line)
   for _, pool in ipairs(request.pools) do
     is_line_full = is_line_full or (not is_waiting and redis.call('HLEN', books[pool].waiters_key) >= request.most_waiters)
   end
@@ -287,12 +385,14 @@ local function wait(waiter, is_waiting, others, served)
     if not is_waiting then
       waiter.number = next_number()
     end
+    waiter.age = nil
     for _, pool in ipairs(request.pools) do
-      redis.call('HSET', books[pool].waiters_key, waiter.token, cjson.encode(waiter))
+      add_waiter(books[pool], waiter)
     end
   end
   return answer({
-    status = 'exhausted', full = full, place = place, waiting = #others, retry = soonest and soonest + JUMP - now or 0,
+    status = 'exhausted', full = full, place = place, waiting = #others + (line and line.number or 0),
+    retry = soonest and soonest + JUMP - now or 0,
     is_repeated = is_waiting, is_line_full = is_line_full,
   })
 end
@@ -316,11 +416,15 @@ end
 
 local before, others, seen = nil, {}, {}
 for _, pool in ipairs(request.pools) do
-  for token, other in pairs(books[pool].waiters) do
-    if token == request.token then
-      before = before or (same_amounts(other.amounts) and other or nil)
-    elseif not seen[token] then
-      seen[token] = true
+  local own = books[pool].waiters[request.token]
+  before = before or (own and same_amounts(own.amounts) and own or nil)
+end
+leave() -- whatever comes of it, it stands nowhere as it did
+local line = line_of_one_pool()
+for _, pool in ipairs(line and {} or request.pools) do
+  for _, other in ipairs(all_waiters(books[pool])) do
+    if not seen[other.token] then
+      seen[other.token] = true
       others[#others + 1] = other
     end
   end
@@ -330,10 +434,11 @@ local waiter = {
   amounts = request.amounts, caps = request.caps, standings = {}, place = request.place, buckets = request.buckets,
   share_bucket = request.share_bucket, execution = request.execution, holder = request.holder,
   priority = request.priority, weight = request.weight, since = request.since or before and before.since or now,
-  wait = request.wait, expires = now + request.wait,
+  wait = request.wait, expires = now + request.wait, queue = request.queue,
 }
+aged(waiter)
 local rooms = new_rooms()
-if serve(waiter, others, rooms) then
+if serve(waiter, others, rooms, line) then
   return grant_all(waiter.since)
 end
-return wait(waiter, before ~= nil, others, rooms)
+return wait(waiter, before ~= nil, others, rooms, line)

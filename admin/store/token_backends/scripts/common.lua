@@ -1,6 +1,6 @@
 -- What the scripts share: the state of some pools at one time. The rules are those of admin/core/token_pools.
 -- KEYS: the state of all pools; then for each pool its grants and its waiters, each by token; the sums of its grants by
--- bucket; when they end; and their order.
+-- bucket; when they end; their order; the order of those that wait; how many of them are alike; and when they leave.
 -- ARGV: the operation as JSON. Numbers of grants and shares have more digits than JSON keeps here, so they are texts.
 
 local request = cjson.decode(ARGV[1])
@@ -108,25 +108,90 @@ local function is_whole(book)
   return number == ends and number == order and number == counted, number < math.max(ends, order, counted)
 end
 
-local function read_one(book)
-  setmetatable(book.grants, { __index = function(grants, token)
-    local text = redis.call('HGET', book.grants_key, token)
-    local grant = text and cjson.decode(text) or false
-    rawset(grants, token, grant)
-    return grant
-  end })
-  setmetatable(book.used, { __index = function(used, bucket)
-    local sum = tonumber(redis.call('HGET', book.sums_key, bucket) or 0)
-    rawset(used, bucket, sum)
-    return sum
+-- Beside those that wait for one pool alone stands the order of those alike, the oldest first, and of all when they leave
+-- the line, so that of a long line few are read.
+local function age_of(waiter)
+  return string.format('%016.0f%020.0f', waiter.since, tonumber(waiter.number))
+end
+
+local function order_in_line(waiter)
+  return waiter.queue .. '\0' .. age_of(waiter) .. waiter.token
+end
+
+local function count_waiter(book, waiter)
+  redis.call('ZADD', book.stays_key, waiter.expires, waiter.token)
+  if waiter.queue then
+    redis.call('ZADD', book.line_key, 0, order_in_line(waiter))
+    redis.call('HINCRBY', book.queues_key, waiter.queue, 1)
+  end
+end
+
+local function add_waiter(book, waiter)
+  redis.call('HSET', book.waiters_key, waiter.token, cjson.encode(waiter))
+  count_waiter(book, waiter)
+end
+
+local function remove_waiter(book, waiter)
+  redis.call('HDEL', book.waiters_key, waiter.token)
+  redis.call('ZREM', book.stays_key, waiter.token)
+  rawset(book.waiters, waiter.token, false)
+  if waiter.queue and redis.call('ZREM', book.line_key, order_in_line(waiter)) == 1 then
+    if redis.call('HINCRBY', book.queues_key, waiter.queue, -1) <= 0 then
+      redis.call('HDEL', book.queues_key, waiter.queue)
+    end
+  end
+end
+
+local function all_waiters(book)
+  local waiters = {}
+  for position, text in ipairs(redis.call('HVALS', book.waiters_key)) do
+    waiters[position] = cjson.decode(text)
+  end
+  return waiters
+end
+
+-- Where a key was lost, or an earlier version has written.
+local function rebuild_line(book)
+  redis.call('DEL', book.line_key, book.queues_key, book.stays_key)
+  for _, waiter in ipairs(all_waiters(book)) do
+    count_waiter(book, waiter)
+  end
+end
+
+local function is_line_whole(book)
+  local number = redis.call('HLEN', book.waiters_key)
+  return number == redis.call('ZCARD', book.stays_key) and redis.call('ZCARD', book.line_key) <= number
+end
+
+-- Has a table read what it lacks.
+local function read_lacking(values, read)
+  setmetatable(values, { __index = function(_, name)
+    local value = read(name)
+    rawset(values, name, value)
+    return value
   end })
 end
 
+local function read_one(book)
+  local function read_from(key)
+    return function(token)
+      local text = redis.call('HGET', key, token)
+      return text and cjson.decode(text) or false
+    end
+  end
+  read_lacking(book.grants, read_from(book.grants_key))
+  read_lacking(book.waiters, read_from(book.waiters_key))
+  read_lacking(book.used, function(bucket)
+    return tonumber(redis.call('HGET', book.sums_key, bucket) or 0)
+  end)
+end
+
 for position, pool in ipairs(request.pools) do
-  local key = 5 * position - 3
+  local key = 8 * position - 6
   local book = {
     grants_key = KEYS[key], waiters_key = KEYS[key + 1], sums_key = KEYS[key + 2], ends_key = KEYS[key + 3],
-    order_key = KEYS[key + 4], grants = {}, waiters = {}, used = {},
+    order_key = KEYS[key + 4], line_key = KEYS[key + 5], queues_key = KEYS[key + 6], stays_key = KEYS[key + 7],
+    grants = {}, waiters = {}, used = {},
   }
   books[pool] = book
   read_one(book)
@@ -138,6 +203,9 @@ for position, pool in ipairs(request.pools) do
   if state.may_have_jumped or not whole then
     rebuild(book)
   end
+  if not is_line_whole(book) then
+    rebuild_line(book)
+  end
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', book.ends_key, '-inf', now - JUMP)) do
     local grant = book.grants[token]
     if grant and state.steady >= grant.lease then
@@ -145,12 +213,10 @@ for position, pool in ipairs(request.pools) do
       reclaimed[#reclaimed + 1] = { pool, grant }
     end
   end
-  for _, text in ipairs(redis.call('HVALS', book.waiters_key)) do
-    local waiter = cjson.decode(text)
-    if waiter.expires <= now and state.steady >= waiter.wait then
-      redis.call('HDEL', book.waiters_key, waiter.token)
-    else
-      book.waiters[waiter.token] = waiter
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', book.stays_key, '-inf', now)) do
+    local waiter = book.waiters[token]
+    if waiter and state.steady >= waiter.wait then
+      remove_waiter(book, waiter)
     end
   end
 end

@@ -7,7 +7,7 @@ if not next(held) then
     local waiter = books[pool].waiters[request.token]
     if waiter and is_of_place(waiter) then
       waits = true
-      redis.call('HDEL', books[pool].waiters_key, request.token)
+      remove_waiter(books[pool], waiter)
     end
   end
   if waits then

@@ -33,16 +33,11 @@ end
 
 local usage = {}
 for _, pool in ipairs(request.pools) do
-  local book, waiters = books[pool], {}
-  for _, waiter in pairs(book.waiters) do
-    if not request.token or waiter.token == request.token then
-      waiters[#waiters + 1] = waiter
-    end
-  end
+  local book = books[pool]
   if request.token then
-    usage[pool] = { grants = { book.grants[request.token] or nil }, waiters = waiters }
+    usage[pool] = { grants = { book.grants[request.token] or nil }, waiters = { book.waiters[request.token] or nil } }
   else
-    usage[pool] = { grants = largest_grants(book), waiters = waiters, sums = sums_of(book) }
+    usage[pool] = { grants = largest_grants(book), waiters = all_waiters(book), sums = sums_of(book) }
   end
 end
 return answer({ status = 'usage', usage = usage })

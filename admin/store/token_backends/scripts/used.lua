@@ -6,8 +6,8 @@ for _, pool in ipairs(request.pools) do
   for _, bucket in ipairs(request.buckets) do
     used[pool][bucket] = books[pool].used[bucket]
   end
-  for token, waiter in pairs(request.prefix and books[pool].waiters or {}) do
-    local waits_for_its_lease = string.sub(token, 1, #request.prefix) == request.prefix
+  for _, waiter in ipairs(request.prefix and all_waiters(books[pool]) or {}) do
+    local waits_for_its_lease = string.sub(waiter.token, 1, #request.prefix) == request.prefix
     if not waits_for_its_lease or waiter.priority == request.runs_already then
       asking[pool] = asking[pool] + 1
     end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -14,8 +14,9 @@ from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Exhausted, Granted
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import Caps, TokenPool
-from admin.core.token_pools.limits import WHOLE_POOL, buckets_of
-from admin.core.token_pools.lines import Room, Standing, Status, Waiter, rank, serve, statuses
+from admin.core.token_pools.limits import WHOLE_POOL, buckets_of, execution_bucket
+from admin.core.token_pools.lines import Age, Room, Standing, Status, Waiter, place_in_line, rank, serve, statuses
+from admin.core.token_pools.queues import Queue, queue_of
 from tests.unit.core.token_pools.ledgers import NOON, Pools, claim
 
 
@@ -212,3 +213,67 @@ def test_the_line_serves_as_one_that_looks_at_everybody(seed: int) -> None:
     quick, slow = ({name: Room.of(capacity, used[name].copy()) for name in names[:2]} for _ in range(2))
     assert serve(waiter, others, quick) == serve_one_by_one(waiter, others, slow)
     assert quick == slow
+
+
+class LineOfParts:
+    """A line in memory that is read in parts."""
+
+    def __init__(self, waiters: Iterable[Waiter]) -> None:
+        self._waiters: dict[Queue, list[Waiter]] = {}
+        for waiter in sorted(waiters, key=lambda waiter: waiter.age):
+            queue = queue_of(waiter.amounts, waiter.caps, waiter.place, waiter.priority, waiter.weight)
+            assert queue is not None
+            self._waiters.setdefault(Queue.read(queue.text), []).append(waiter)
+        self.queues = {queue: len(own) for queue, own in self._waiters.items()}
+        self.read: set[Queue] = set()
+
+    def load(self, queues: Iterable[Queue]) -> None:
+        self.read.update(queues)
+
+    def waiter(self, queue: Queue, position: int) -> Waiter:
+        assert queue in self.read
+        return self._waiters[queue][position]
+
+    def count_older(self, queues: Iterable[Queue], age: Age) -> int:
+        return sum(waiter.age < age for queue in queues for waiter in self._waiters[queue])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_line_that_is_read_in_parts_serves_as_one_that_is_read_whole(seed: int) -> None:
+    dice = Random(seed)
+    capacity = dice.choice((2, 8, 40, 400))
+
+    def any_waiter(position: int) -> Waiter:
+        place = Scope(dice.choice(("dev", "prod")), dice.choice(("ads", "maps", "search")))
+        execution = dice.choice(("", "r1", "r2"))
+        caps = {Scope(project=place.project).path: dice.choice((2, 20, 300))}
+        if execution:
+            caps[execution_bucket(place, execution)] = dice.choice((2, 50))
+        return Waiter(
+            token=f"t{position}",
+            number=position,
+            amounts={"hive": dice.choice((1, 1, 1, 2, 4))},
+            caps={"hive": caps},
+            standings={},
+            place=place,
+            execution=execution,
+            holder="",
+            priority=dice.choice((0, 0, 1)),
+            weight=dice.choice((1.0, 1.0, 2.0)),
+            since=NOON + timedelta(seconds=dice.randrange(5)),
+            wait_seconds=10,
+            expires_at=NOON,
+        )
+
+    waiters = [any_waiter(position) for position in range(dice.choice((4, 40, 150)))]
+    used = Counter({Scope(project="ads").path: 2, WHOLE_POOL: 2})
+    for waiter in dice.sample(waiters, 4):
+        others = [other for other in waiters if other is not waiter]
+        at_hand = others[: dice.choice((0, 2))]
+        line = LineOfParts(others[len(at_hand) :])
+        parts, whole = ({"hive": Room.of(capacity, used.copy())} for _ in range(2))
+        assert place_in_line(waiter, at_hand, parts, line) == place_in_line(waiter, others, whole)
+        standing = serve(waiter, at_hand, parts, line)
+        assert standing == serve(waiter, others, whole)
+        if standing["hive"] is not Status.FITS:  # otherwise nobody looks at what is left
+            assert (parts["hive"].reserved, +parts["hive"].taken) == (whole["hive"].reserved, +whole["hive"].taken)
