@@ -30,6 +30,7 @@ from admin.api.current import CALLER, FAILURE
 from admin.api.effective import STALE
 from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.api.front import ROUTE
+from admin.api.scopes import names_quota
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import STORED_LEVELS, Scope, check_scope
@@ -148,7 +149,7 @@ class FastLane:
             )
             access, scope = self._access(environ), Scope(**attribute.keys)
             if not access.allows(QUOTAS_WRITE, scope):  # the row is checked by its kind when it is drafted
-                access.check(_WRITING, scope)
+                access.check(QUOTAS_WRITE if names_quota(None, body) else _WRITING, scope)
             options = ChangeOptions(authorship=authorship, access=access)
             kind, changed = put_attribute(self._context, check_scope(**attribute.keys), body, Expectation(), options)
         except Exception as failure:

@@ -9,9 +9,12 @@ from typing import Any
 from msgspec import UnsetType
 
 from admin import gate
+from admin.core import names
 from admin.core.permissions import PERMISSIONS, Place
+from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.core.settings.scopes import PLATFORM, SCOPE_KEYS, Scope
 from admin.errors import ProjectNotFound, UnknownProject
+from admin.messages.attributes import PutBody
 from admin.messages.creations import CreationBody, RepeatBody, RequestBody
 from admin.messages.requests import Fields
 from admin.services.access import Access
@@ -22,6 +25,13 @@ _OF_EXECUTIONS = ("project", "domain")
 _OF_FLEET = ("/api/v1/uses", "/api/v1/warnings")
 #: Parts of a body that name the scope of what it is about.
 _PARTS = ("id", "selector", "grant", "claim", "renewal", "release")
+#: What requests call the kinds of quotas, or their payloads.
+_QUOTAS = frozenset(
+    word.lower()
+    for kind in BUILTIN_KINDS
+    if kind.is_quota
+    for word in (str(kind.number), kind.name, kind.noun, kind.payload_key, names.camel(kind.payload_key))
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +62,25 @@ def check_request(
         if operation.also is not None and access.allows(operation.also, scope):
             continue
         try:
-            check(permission.name, scope)
+            check(needed_permission(operation, query, body), scope)
         except UnknownProject as unknown:
             if "id" in path:  # which only paths of projects have
                 hidden = ProjectNotFound.called(scope.project, access.projects or ())
                 raise hidden.of_caller(unknown.caller) from unknown
             raise
+
+
+def needed_permission(operation: Guarded, query: Fields | None, body: object) -> str:
+    """The permission that a caller lacks who has none of those of an operation: for quotas it is another one."""
+    return operation.permission if operation.also is None or not names_quota(query, body) else operation.also
+
+
+def names_quota(query: Fields | None, body: object) -> bool:
+    """Whether a request to write attributes is about a kind of quotas."""
+    words = [(query or {}).get("resource_type"), body.get("resource_type") if isinstance(body, dict) else None]
+    payloads = body.attributes.matching_attributes if isinstance(body, PutBody) else None
+    words += [*payloads] if isinstance(payloads, dict) else []
+    return any(isinstance(word, str) and word.lower() in _QUOTAS for word in words)
 
 
 def sees_all(operation: Guarded, access: Access, path: Mapping[str, str], query: Fields | None) -> bool:

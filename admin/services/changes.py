@@ -40,6 +40,7 @@ from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
+from admin.services.resource_warnings import sets_cluster_resources, warn_of_untaken_resources
 from admin.services.token_warnings import bounds_tokens, warn_of_held_tokens
 from admin.services.use_reach import RemovedReach, reach_of_removed
 from admin.services.visibility import seen_warnings
@@ -135,11 +136,16 @@ def with_late_warnings(context: Context, changed: Changed) -> Changed:
     changes = [row.change for row in changed.rows]
     refusals = refusals_in_memory(context, changes, changed.revision)
     is_known = all(warning.missing is None for warning in changed.warnings) and not caps_below(changes)
-    is_known = is_known and not any(change.kind == EXECUTION_QUOTA.name or bounds_tokens(change) for change in changes)
+    is_known = is_known and not any(map(_has_late_warnings, changes))
     if refusals is not None and is_known:
         return replace(changed, warnings=(*changed.warnings, *refusals)) if refusals else changed
     with context.database.reading() as connection:
         return replace(changed, warnings=_complete_warnings(context, connection, changed.warnings, changes))
+
+
+def _has_late_warnings(change: RowChange) -> bool:
+    """Whether what is in use, or the fleet, may give reason to warn of a change."""
+    return change.kind == EXECUTION_QUOTA.name or bounds_tokens(change) or sets_cluster_resources(change)
 
 
 def _complete_warnings(
@@ -149,6 +155,7 @@ def _complete_warnings(
     refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
     capped = seen_warnings(context.access, find_capped_below(context, connection, changes))
     used = [*warn_of_use(context, connection, changes), *warn_of_held_tokens(context, changes)]
+    used += warn_of_untaken_resources(context, connection, changes)
     return (*explain_deletions(context, connection, warnings), *capped, *refusals, *used)
 
 

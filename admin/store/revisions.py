@@ -104,7 +104,7 @@ class RevisionFilter:
 
 def head(connection: Connection) -> int:
     """The number of the last revision, 0 before the first."""
-    return int(connection.execute(select(revision_head.c.number)).scalar_one())
+    return int(connection.execute(_SELECT_HEAD).scalar_one())
 
 
 def made_at(connection: Connection, number: int) -> datetime | None:
@@ -150,6 +150,7 @@ def _member_rows(revision: NewRevision) -> Iterator[dict[str, object]]:
 
 #: When a revision was made.
 MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
+_SELECT_HEAD = select(revision_head.c.number)
 _HEAD_AND_TIME = select(revision_head.c.number, MADE_AT.scalar_subquery())
 _LOCK_HEAD = select(revision_head.c.number).with_for_update()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, select
@@ -11,7 +12,7 @@ from admin.core.changes import RowChange
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.claims import Claim
-from admin.core.token_pools.definitions import token_pool_of
+from admin.core.token_pools.definitions import TokenPool, token_pool_of
 from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of, weight_at
 from admin.store import attributes, registrations
 from admin.store.database import insert_new
@@ -69,21 +70,44 @@ def known_pools(connection: Connection, claim: Claim) -> KnownPools:
     return KnownPools(names=list(own) if is_known else TOKEN_POOLS.names(connection), terms=own)
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownBounds:
+    """What bounds claims, as far as it was looked up at some number of changes."""
+
+    head: int  #: the last revision then
+    pools: dict[str, TokenPool | None] = field(default_factory=dict)  #: None where there is none
+    quotas: dict[Scope, Mapping[Scope, Row]] = field(default_factory=dict)  #: by the places where they apply
+
+    def know(self, claims: Sequence[Claim]) -> bool:
+        """Whether nothing need be looked up for some claims."""
+        return all(claim.amounts.keys() <= self.pools.keys() and claim.place in self.quotas for claim in claims)
+
+    def look_up(self, connection: Connection, claims: Sequence[Claim]) -> None:
+        """Look up what is not known of some claims."""
+        if names := {pool for claim in claims for pool in claim.amounts} - self.pools.keys():
+            stored = TOKEN_POOLS.some(connection, names)
+            for name in names:
+                self.pools[name] = token_pool_of(name, stored[name].payload) if name in stored else None
+        if places := {claim.place for claim in claims} - self.quotas.keys():
+            rows = _quota_rows(connection, places)
+            for place in places:
+                self.quotas[place] = {scope: rows[scope] for scope in place.chain() if scope in rows}
+
+    def terms(self, claim: Claim) -> dict[str, Terms]:
+        """What bounds a claim, in those of its pools that are defined."""
+        pools = [(name, self.pools[name]) for name in claim.amounts]
+        return {
+            name: terms_of(pool, claim.place, claim.execution, self.quotas[claim.place], claim.constraints)
+            for name, pool in pools
+            if pool is not None
+        }
+
+
 def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
     """What bounds each claim now, in those of its pools that are defined."""
-    if not claims:
-        return []
-    names = {pool for claim in claims for pool in claim.amounts}
-    pools = {name: token_pool_of(name, stored.payload) for name, stored in TOKEN_POOLS.some(connection, names).items()}
-    by_scope = _quota_rows(connection, {claim.place for claim in claims})
-    return [
-        {
-            pool: terms_of(pools[pool], claim.place, claim.execution, by_scope, claim.constraints)
-            for pool in claim.amounts
-            if pool in pools
-        }
-        for claim in claims
-    ]
+    known = KnownBounds(head=0)
+    known.look_up(connection, claims)
+    return [known.terms(claim) for claim in claims]
 
 
 def weights(connection: Connection, places: Set[Scope]) -> dict[Scope, float]:

@@ -325,6 +325,7 @@ def test_what_is_left_of_a_namespace_is_shown_until_it_is_gone(make_app: MakeApp
 
 def test_a_key_that_no_template_has_is_a_lasting_warning(make_app: MakeApp) -> None:
     api = make_app(cluster_resources=DEFAULTS).test_client()
+    put_cluster(api, "k8s", cluster_resources=True)
     payload = {"attributes": {"projectQuotaCpus": "1", "projectQuotaMemory": "5Ti"}}
     written = put_attribute(api, "project-domain", "cluster_resource_attributes", payload, **EXAMPLES)
     (warning,) = written["warnings"]
@@ -337,6 +338,24 @@ def test_a_key_that_no_template_has_is_a_lasting_warning(make_app: MakeApp) -> N
     assert (listed["code"], listed["field"]) == ("unused_key", "attributes.projectQuotaCpus")
     put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
     assert get(api, "warnings")["warnings"] == []
+
+
+def test_resources_that_no_cluster_takes_are_a_warning_which_names_the_quota_that_binds(make_app: MakeApp) -> None:
+    api = make_app(cluster_resources=DEFAULTS).test_client()
+    change = {"changes": [{"resource_type": "CLUSTER_RESOURCE", **EXAMPLES, "payload": CRA}]}
+    (planned,) = ok(api.post("/api/v1/attribute_changes?dry_run=true", json=change))["warnings"]
+    written = put_attribute(api, "project-domain", "cluster_resource_attributes", CRA, **EXAMPLES)
+    (warning,) = written["warnings"]
+    assert (planned["code"], planned["message"]) == (warning["code"], warning["message"])
+    assert (warning["code"], warning["field"]) == ("no_namespaces", "attributes.projectQuotaCpu")
+    assert warning["message"] == (
+        "No cluster takes it, for none says `clusterResources: true`, so that it has no effect. An execution-quota "
+        "bounds cpu, memory on all clusters: `rainbowctl update execution-quota -p flyteexamples -d development "
+        "--set cpu=1000 --set memory=5Ti`."
+    )
+    put_cluster(api, "k8s", cluster_resources=True)
+    more = {"attributes": {**CRA["attributes"], "projectQuotaGpu": "4"}}
+    assert put_attribute(api, "project-domain", "cluster_resource_attributes", more, **EXAMPLES)["warnings"] == []
 
 
 def test_a_key_that_no_template_has_is_refused_where_unknown_names_are(make_app: MakeApp) -> None:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools import ledger
@@ -34,6 +34,7 @@ from admin.core.token_pools.limits import TOKEN_POOL_QUOTA
 from admin.store import token_lines, token_pools
 from admin.store.attributes import attributes
 from admin.store.database import Database
+from admin.store.revision_tables import revision_head
 from admin.store.token_backends import redis_documents
 from admin.store.token_backends.base import PoolTotals, TokenBackend
 from admin.store.token_backends.choice import choose_backend
@@ -90,6 +91,7 @@ def set_quota(database: Database, scope: Scope, version: int, **pools: int) -> N
         connection.execute(
             attributes.insert(), {**row, "updated_at": datetime(2026, 3, 1, tzinfo=UTC), "updated_by": "maria"}
         )
+        connection.execute(update(revision_head).values(number=revision_head.c.number + 1))  # as any change does
 
 
 def test_a_full_pool_says_who_holds_it(backend: TokenBackend) -> None:

@@ -63,6 +63,19 @@ def test_pools_are_planned_applied_rolled_back_and_have_a_history(api: FlaskClie
     assert ok(api.get(f"{API}/token_pools/hive"))["capacity"] == 2
 
 
+def test_a_cap_that_never_binds_is_a_warning_for_as_long_as_that_is_so(api: FlaskClient) -> None:
+    pool = {**HIVE, "caps": {"project": 9, "namespace": 12}}
+    created = ok(api.post(f"{API}/token_pools", json={"token_pool": pool}))
+    for warnings in (created["warnings"], ok(api.get(f"{API}/warnings"))["warnings"]):
+        assert [(warning["code"], warning["field"]) for warning in warnings] == [
+            ("loose_cap", "caps.project"),
+            ("loose_cap", "caps.namespace"),
+        ]
+        assert warnings[0]["message"] == "A cap of 9 for each project never binds: capacity is 2."
+    assert define(api)["warnings"] == []
+    assert ok(api.get(f"{API}/warnings"))["warnings"] == []
+
+
 def test_bad_definitions_are_refused_by_field(api: FlaskClient) -> None:
     path = f"{API}/token_pools"
     refused(api.post(path, json={"token_pool": {**HIVE, "capacity": -1}}), 400, "invalid_request", "capacity")

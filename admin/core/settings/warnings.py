@@ -30,6 +30,8 @@ class WarningCode(StrEnum):
     UNKNOWN_LAUNCH_PLAN = "unknown_launch_plan"
     UNKNOWN_TOKEN_POOL = "unknown_token_pool"
     UNUSED_KEY = "unused_key"
+    NO_NAMESPACES = "no_namespaces"
+    LOOSE_CAP = "loose_cap"
     UNKNOWN_GROUP = "unknown_group"
     UNKNOWN_USER = "unknown_user"
     EARLIER_GRANTS = "earlier_grants"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from admin.core import names
 from admin.core.fields.branches import Section
@@ -75,6 +75,26 @@ def read_token_pool(name: str, payload: Any) -> Payload:
 def token_pool_of(name: str, payload: Payload) -> TokenPool:
     """A token pool from its definition in normal form."""
     return TokenPool(name=name, capacity=payload["capacity"], caps=Caps(**payload.get("caps", {})))
+
+
+class LooseCap(NamedTuple):
+    """A cap that never binds, for a broader bound is tighter."""
+
+    level: str
+    cap: int
+    broader: str  #: the field of that bound
+    bound: int
+
+
+def loose_caps(pool: TokenPool) -> Iterator[LooseCap]:
+    """The caps of a pool that are above its capacity, or above that of a broader level."""
+    tightest = ("capacity", pool.capacity)
+    for level in ("project", "namespace", "execution"):
+        cap: int | None = getattr(pool.caps, level)
+        if cap is not None and cap > tightest[1]:
+            yield LooseCap(level, cap, *tightest)
+        elif cap is not None:
+            tightest = (f"caps.{level}", cap)
 
 
 def check_quota(before: Payload | None, after: Payload, most: int) -> None:

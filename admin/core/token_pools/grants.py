@@ -47,6 +47,11 @@ class Grant:
         """Whether its lease has ended, also if the clock went ahead by less than is noticed."""
         return self.expires_at + timedelta(seconds=JUMP_SECONDS) <= now
 
+    def taken_back_at(self, now: datetime, steady_seconds: float) -> datetime:
+        """When it is taken back unless it is renewed: not before its holder could have renewed it by a steady clock."""
+        lacking = timedelta(seconds=max(0.0, self.lease_seconds - steady_seconds))
+        return max(self.expires_at, now + lacking) if lacking else self.expires_at
+
     def renewed(self, now: datetime) -> Grant:
         """The same for another lease."""
         return replace(self, expires_at=now + timedelta(seconds=self.lease_seconds))

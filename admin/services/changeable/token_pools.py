@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+
+from sqlalchemy import Connection
 
 from admin.core.changes import (
     ANYTHING,
@@ -20,9 +22,9 @@ from admin.core.changes import (
 from admin.core.in_use import Use, describe_needing
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
-from admin.core.settings.warnings import Warning
+from admin.core.settings.warnings import Warning, WarningCode
 from admin.core.token_pools.claims import EXECUTION_PREFIX
-from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, read_token_pool
+from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, loose_caps, read_token_pool, token_pool_of
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.limits import QUOTAS, TOKEN_POOL_QUOTA
 from admin.errors import TokensUnreachable
@@ -72,14 +74,20 @@ class ChangeableTokenPools(Changeable):
         stored = self._before.get(write.key.name)
         return row_change(write, stored.payload if stored else None, stored.version if stored else None)
 
-    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterable[Warning]:
-        """Refuse a capacity that the configuration does not allow."""
+    @classmethod
+    def stored_warnings(cls, context: Context, connection: Connection) -> Iterator[Warning]:
+        if context.access.allows_some("token_pools.read"):
+            for pool in TOKEN_POOLS.every(connection):
+                yield from _warn_of_loose_caps(pool.name, pool.payload, pool.version)
+
+    def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
+        """Refuse a capacity that the configuration does not allow, and warn of caps that never bind."""
         most = self.context.settings.resource_manager.resource_max_quota
         for write, change in rows:
             if change.after is not None:
                 with self.draft.collecting_problems(write):
                     check_quota(change.before, change.after, most)
-        return ()
+                yield from _warn_of_loose_caps(change.name, change.after, change.revision)
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Those that hold tokens of a pool, which they keep until they give them back, and what asks for some."""
@@ -147,3 +155,16 @@ class ChangeableTokenPools(Changeable):
 def _bounds(quotas: Payload | None, pool: str) -> bool:
     """Whether a row of quotas bounds a pool."""
     return quotas is not None and pool in quotas.get(QUOTAS, {})
+
+
+def _warn_of_loose_caps(name: str, payload: Payload, version: int) -> Iterator[Warning]:
+    for loose in loose_caps(token_pool_of(name, payload)):
+        yield Warning(
+            code=WarningCode.LOOSE_CAP,
+            message=f"A cap of {loose.cap} for each {loose.level} never binds: {loose.broader} is {loose.bound}.",
+            kind=TOKEN_POOL,
+            scope=PLATFORM,
+            field=f"caps.{loose.level}",
+            name=name,
+            version=version or None,
+        )

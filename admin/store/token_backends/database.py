@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -74,6 +75,9 @@ class DatabaseTokens:
             sums = token_sums.live(connection, names, buckets, now, steady_seconds)
             stored = TOKEN_POOLS.some(connection, names)
         Ledger(books, now, steady_seconds=steady_seconds)
+        for book in books.values():
+            for token, grant in book.grants.items():
+                book.grants[token] = replace(grant, expires_at=grant.taken_back_at(now, steady_seconds))
         capacities = {name: token_pool_of(name, pool.payload).capacity for name, pool in stored.items()}
         return shown_usage(books, sums, capacities)
 

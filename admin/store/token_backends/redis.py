@@ -60,7 +60,7 @@ from admin.store.token_backends.redis_documents import (
     renewal_document,
 )
 from admin.store.token_backends.redis_session import RedisSession
-from admin.store.token_backends.redis_terms import CurrentTerms
+from admin.store.token_backends.redis_terms import CurrentTerms, KeptBounds
 from admin.store.token_sums import Sum
 from admin.store.token_tables import TOKEN_POOLS
 
@@ -109,6 +109,7 @@ class RedisTokens:
         self._tag = tag
         self._observer = observer
         self._clock = RedisClock(monotonic)
+        self._kept = KeptBounds()
         self.failure: TokensUnavailable | None = None  #: of the last call
         self._probing = threading.Lock()  #: held by the one thread that asks until Redis answers
         # By whether calls are brief. They connect when they are needed first, for a cluster must be reachable then.
@@ -125,7 +126,7 @@ class RedisTokens:
 
     def _allocate(self, claim: Claim) -> Allocation:
         try:
-            return self.allocate_within(claim, CurrentTerms.of_database(claim, self._database))
+            return self.allocate_within(claim, CurrentTerms.of_database(claim, self._database, self._kept))
         finally:
             self._wake_for_taken_back()
 
@@ -246,7 +247,7 @@ class RedisTokens:
         self, connection: Connection, pools: Iterable[str], claims: Sequence[Claim], tokens: Iterable[str]
     ) -> RedisSession:
         releases = token_grants.releases(connection) if claims else {}
-        return RedisSession(self, claims, CurrentTerms.within(connection, claims), releases, self._observer)
+        return RedisSession(self, claims, CurrentTerms.within(connection, claims, self._kept), releases, self._observer)
 
     def lock(self, connection: Connection, pools: Iterable[str]) -> None:
         """Nothing: no pool is locked."""

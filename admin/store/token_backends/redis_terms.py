@@ -9,45 +9,72 @@ from sqlalchemy import Connection
 
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.limits import Terms
-from admin.store import revisions, token_pools
+from admin.store import revisions
 from admin.store.database import Database, is_writing
 from admin.store.dialects import is_sqlite
+from admin.store.token_pools import KnownBounds
 
 _Connect = Callable[[], AbstractContextManager[Connection]]
+
+
+#: Pools and places that are kept in memory.
+_MOST_KEPT = 10_000
+
+
+class KeptBounds:
+    """What bounds claims, kept for as long as nothing is changed."""
+
+    def __init__(self) -> None:
+        self._known = KnownBounds(head=-1)
+
+    def at(self, head: int) -> KnownBounds:
+        """What is known at some number of changes; another number has others."""
+        known = self._known
+        if known.head != head or len(known.pools) + len(known.quotas) > _MOST_KEPT:
+            known = self._known = KnownBounds(head=head)
+        return known
 
 
 class CurrentTerms:
     """The terms of some claims, which are read again only after something was changed."""
 
-    def __init__(self, claims: Sequence[Claim], connect: _Connect, connect_to_compare: _Connect | None) -> None:
+    def __init__(
+        self, claims: Sequence[Claim], kept: KeptBounds, connect: _Connect, connect_to_compare: _Connect | None
+    ) -> None:
         """None where nothing can be changed meanwhile, so that nothing need be compared."""
         self._claims = claims
+        self._kept = kept
         self._connect = connect
         self._connect_to_compare = connect_to_compare
         self._read()
 
     @classmethod
-    def of_database(cls, claim: Claim, database: Database) -> CurrentTerms:
+    def of_database(cls, claim: Claim, database: Database, kept: KeptBounds) -> CurrentTerms:
         """Those of a claim that no transaction waits for."""
-        return cls([claim], database.reading, database.autocommit)
+        return cls([claim], kept, database.reading, database.autocommit)
 
     @classmethod
-    def within(cls, connection: Connection, claims: Sequence[Claim]) -> CurrentTerms:
+    def within(cls, connection: Connection, claims: Sequence[Claim], kept: KeptBounds) -> CurrentTerms:
         """Those of claims in a transaction, which on SQLite keeps others from writing."""
 
         def connect() -> AbstractContextManager[Connection]:
             return nullcontext(connection)
 
-        return cls(claims, connect, None if is_sqlite(connection) and is_writing(connection) else connect)
+        return cls(claims, kept, connect, None if is_sqlite(connection) and is_writing(connection) else connect)
 
     def _read(self) -> None:
         if not self._claims:
             self._by_claim: dict[int, Mapping[str, Terms]] = {}
             return
-        with self._connect() as connection:
-            self._head = revisions.head(connection)  # first, so that a change before the terms are read is noticed
-            terms = token_pools.terms(connection, self._claims)
-        self._by_claim = {id(claim): own for claim, own in zip(self._claims, terms, strict=True)}
+        with (self._connect_to_compare or self._connect)() as connection:
+            # First, so that a change before the terms are read is noticed.
+            known = self._kept.at(revisions.head(connection))
+        if not known.know(self._claims):
+            with self._connect() as connection:
+                known = self._kept.at(revisions.head(connection))
+                known.look_up(connection, self._claims)
+        self._head = known.head
+        self._by_claim = {id(claim): known.terms(claim) for claim in self._claims}
 
     def of(self, claim: Claim) -> Mapping[str, Terms]:
         """Those of one of the claims, as they were read last."""

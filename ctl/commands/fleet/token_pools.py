@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ctl.cli.lists import typed_choice
 from ctl.cli.options import Option, WholeNumber, option
-from ctl.cli.output import Columns, Time
+from ctl.cli.output import Columns, Field, Time, cell_text
 from ctl.cli.provenance import describe_provenance
 from ctl.cli.scopes import typed_scope
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidInput
+from ctl.client.errors import ClientError, InvalidInput
 from ctl.client.nouns import TOKEN_POOL
 from ctl.client.scopes import Scope
 from ctl.client.times import to_second
@@ -115,12 +115,15 @@ def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool
         return {str(pool["name"]): pool for pool in pools}
 
     seen: dict[str, Document] = {}
+    widths: dict[str, int] = {}
     printer, backoff, is_first = session.printer, Backoff(session), True
     while True:
         pools = read() if is_first else backoff.call(read)
         changed = [pool for key, pool in (pools or {}).items() if key not in seen or not _is_same(seen[key], pool)]
         if changed and not printer.stream([f"{TOKEN_POOL}/{pool['name']}" for pool in changed], changed):
-            printer.rows([{**pool, "at": to_second(datetime.now(UTC).isoformat())} for pool in changed], _WATCHED)
+            at = to_second(datetime.now(UTC).isoformat())
+            shown = [{**(pool if name else _with_holders(session, pool)), "at": at} for pool in changed]
+            printer.rows(shown, _aligned(shown, widths))
         gone = [] if pools is None else [key for key in seen if key not in pools]
         for key in gone:
             printer.note(f"token-pool {key} was deleted.")
@@ -130,6 +133,32 @@ def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool
         printer = printer.without_headers() if seen else printer
         sys.stdout.flush()
         session.sleep(_POLL_SECONDS)
+
+
+def _with_holders(session: Session, pool: Document) -> Document:
+    """A pool of a list, which names no holders, with those that it has."""
+    if not pool.get("used"):
+        return pool
+    try:
+        return session.client.definition(TOKEN_POOL, str(pool["name"]))
+    except ClientError:  # it was deleted meanwhile, or the admin is away: the next round tells
+        return pool
+
+
+def _aligned(pools: Sequence[Document], widths: dict[str, int]) -> Columns:
+    """The columns of watched pools, as wide as those of the lines before, which stand above them."""
+    for title, column in _WATCHED.items():
+        texts = [title, *(_watched_text(pool, column) for pool in pools)]
+        widths[title] = max(widths.get(title, 0), *map(len, texts))
+
+    def padded(title: str, column: Field) -> Field:
+        return lambda pool: _watched_text(pool, column).ljust(widths[title])
+
+    return {title: padded(title, column) for title, column in _WATCHED.items()}
+
+
+def _watched_text(pool: Document, column: Field) -> str:
+    return cell_text(pool, column) or "-"
 
 
 def _is_same(before: Document, pool: Document) -> bool:
@@ -152,7 +181,7 @@ def _first_holder(pool: Document) -> str:
 #: How often a watched pool is read.
 _POLL_SECONDS = 1.0
 #: Times are absolute: each line stays on the screen while others follow.
-_WATCHED: Columns = {
+_WATCHED: dict[str, Field] = {
     "WHEN": "at",
     "NAME": "name",
     "CAPACITY": "capacity",

@@ -159,8 +159,9 @@ local function rebuild_line(book)
 end
 
 local function is_line_whole(book)
-  local number = redis.call('HLEN', book.waiters_key)
-  return number == redis.call('ZCARD', book.stays_key) and redis.call('ZCARD', book.line_key) <= number
+  local number, in_queues = redis.call('HLEN', book.waiters_key), redis.call('ZCARD', book.line_key)
+  local are_counted = (in_queues > 0) == (redis.call('HLEN', book.queues_key) > 0)
+  return number == redis.call('ZCARD', book.stays_key) and in_queues <= number and are_counted
 end
 
 -- Has a table read what it lacks.

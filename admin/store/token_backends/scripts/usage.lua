@@ -8,7 +8,11 @@ local function largest_grants(book)
     tokens[position] = string.sub(member, 21)
   end
   for _, text in ipairs(#tokens > 0 and redis.call('HMGET', book.grants_key, unpack(tokens)) or {}) do
-    grants[#grants + 1] = text and cjson.decode(text) or nil
+    local grant = text and cjson.decode(text)
+    if grant then -- it is not taken back before its holder could have renewed it by a steady clock
+      grant.expires = math.max(grant.expires, now + math.max(0, grant.lease - state.steady))
+    end
+    grants[#grants + 1] = grant or nil
   end
   return grants
 end

@@ -9,7 +9,7 @@ import pytest
 
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
-from admin.core.token_pools.definitions import Caps, read_token_pool, token_pool_of
+from admin.core.token_pools.definitions import Caps, loose_caps, read_token_pool, token_pool_of
 from admin.core.token_pools.documents import read_claim, read_release, read_renewal
 
 
@@ -42,6 +42,24 @@ def test_a_bad_definition_is_refused_with_field_and_reason(
     [problem] = refused.value.problems
     assert problem.field == field
     assert reason in problem.reason
+
+
+@pytest.mark.parametrize(
+    ("caps", "loose"),
+    [
+        ({"project": 20, "namespace": 10, "execution": 2}, []),
+        ({"project": 100, "namespace": 100}, []),
+        ({"project": 101}, [("project", 101, "capacity", 100)]),
+        ({"project": 5, "namespace": 6}, [("namespace", 6, "caps.project", 5)]),
+        (
+            {"project": 900, "namespace": 3, "execution": 4},
+            [("project", 900, "capacity", 100), ("execution", 4, "caps.namespace", 3)],
+        ),
+    ],
+)
+def test_caps_above_what_is_broader_never_bind(caps: dict[str, int], loose: list[tuple[object, ...]]) -> None:
+    pool = token_pool_of("hive", read_token_pool("hive", {"capacity": 100, "caps": caps}))
+    assert [tuple(cap) for cap in loose_caps(pool)] == loose
 
 
 def test_a_claim_says_who_needs_what() -> None:

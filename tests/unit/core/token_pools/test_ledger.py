@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 
 import pytest
 
@@ -216,3 +217,13 @@ def test_a_clock_is_steady_from_the_first_look_or_the_last_jump_on() -> None:
     assert steadiness.look(NOON + timedelta(hours=1), 1061) == 0
     assert steadiness.look(NOON + timedelta(hours=1, seconds=30), 1091) == 30
     assert steadiness.look(NOON, 1092) == 0
+
+
+def test_a_grant_is_taken_back_no_sooner_than_its_holder_could_have_renewed_it() -> None:
+    pools = Pools(TokenPool(name="hive", capacity=1))
+    pools.granted(claim("a", lease_seconds=60))
+    [grant] = pools.books["hive"].grants.values()
+    late = NOON + timedelta(seconds=170)
+    assert grant.taken_back_at(late, 1000) == NOON + timedelta(seconds=60)
+    assert grant.taken_back_at(late, 10) == late + timedelta(seconds=50)
+    assert grant.taken_back_at(NOON, inf) == NOON + timedelta(seconds=60)
