@@ -179,6 +179,11 @@ def renew(exchange: Exchange, now: datetime) -> None:
             answer.lost.append((held, "NOT_YOURS"))
         elif lease.attempt != held.attempt:
             answer.lost.append((held, "OLD_ATTEMPT"))
+        elif lease.token_pools is not None and not may_have_started(lease) and lease.is_over(now):
+            del expected[held.id]
+            message = "Its lease was over before it had started, and its tokens may be others' by now."
+            lease.apply(requeue(lease, message, stays=True), now)
+            answer.lost.append((held, "OLD_ATTEMPT"))
         else:
             del expected[held.id]
             _confirm(exchange, lease, now)

@@ -410,6 +410,24 @@ def test_a_run_is_told_as_soon_as_its_tokens_came_back_from_a_silent_cluster(
     assert usage(here, hive) == (0, 0)
 
 
+def test_what_was_not_confirmed_in_time_starts_with_tokens_only(play: Play, clock: Clock, hive: str) -> None:
+    gone, here = play("gone"), play("here")
+    add(gone, "e", **need(hive))
+    gone.holding = gone.offered(1)
+    add(here, "f", **need(hive))
+    clock.advance(62)
+    answer = gone.sync()
+    assert (answer["confirmed"], [lost["id"]["name"] for lost in answer["lost"]]) == ([], ["e"])
+    assert here.start(1) == ["f"]
+    gone.holding = {}
+    assert gone.offered(1) == {}
+    assert "TOKENS_LOST" not in types(gone, "e")
+    here.finish(["f"])
+    assert gone.start(1) == ["e"]
+    gone.finish(["e"])
+    assert usage(here, hive) == (0, 0)
+
+
 @pytest.mark.usefixtures("clock")
 def test_tokens_at_a_silent_cluster_stay_where_the_clock_has_jumped(
     shared_app: Flask, agent: PlayedAgent, hive: str

@@ -84,7 +84,7 @@ class TokenPoolCalls(FleetCalls):
 
         if not isinstance(pools, str) and amount != 1:
             raise InvalidInput("`amount` is for one pool: give the amounts of several with their names.")
-        if timeout is not None and timeout < 0:
+        if timeout is not None and not timeout >= 0:  # which no NaN is
             raise InvalidInput("`timeout` is how many seconds to wait: 0 for not at all, None without limit.")
         place = {"project": project, "domain": domain, "workflow": workflow, "launch_plan": launch_plan}
         claim: Document = {
