@@ -114,8 +114,14 @@ local function look_at_first(queue, rooms)
     queue.first = queue.waiters[#queue.waiters]
   elseif queue.is_begun then
     local book, from, to = books[request.pools[1]], '[' .. queue.text .. '\0', '(' .. queue.text .. '\1'
-    local member = redis.call('ZRANGEBYLEX', book.line_key, from, to, 'LIMIT', queue.position, 1)[1]
-    local waiter = member and book.waiters[string.sub(member, #queue.text + 38)]
+    local member, waiter
+    repeat
+      member = redis.call('ZRANGEBYLEX', book.line_key, from, to, 'LIMIT', queue.position, 1)[1]
+      waiter = member and book.waiters[string.sub(member, #queue.text + 38)]
+      if member and not waiter then -- an earlier version has taken it out
+        redis.call('ZREM', book.line_key, member)
+      end
+    until waiter or not member
     queue.first = waiter and aged(waiter) or nil
   end
   if queue.first then
