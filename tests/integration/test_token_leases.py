@@ -126,7 +126,7 @@ def test_tokens_are_granted_with_the_lease_and_given_back_at_the_end(agent: Play
     assert phase(agent, "f") == ("RUNNING", "RUNNING")
     assert types(agent, "f") == ["CREATED", "WAITING", "TOKENS_GRANTED", "RUNNING"]
     events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/f/events?limit=100")["events"]
-    assert [event["reason"] for event in events if event["type"] == "TOKENS_GRANTED"] == ["TOKENS_GRANTED"]
+    assert [event["reason"]["code"] for event in events if event["type"] == "TOKENS_GRANTED"] == ["TOKENS_GRANTED"]
 
 
 def test_what_waits_for_tokens_blocks_nothing_else_at_its_cluster(agent: PlayedAgent, hive: str) -> None:
@@ -359,7 +359,7 @@ def test_tokens_at_a_lost_cluster_come_back_with_an_event(make_app: Any) -> None
     events = get(client, f"executions/{gone.project}/{DOMAIN}/e/events?limit=100")["events"]
     [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
     back = "Its lease was over while 'gone' was silent, and 1 token of hive came back for others."
-    assert lost["message"] == f"{back} It may still be running."
+    assert lost["reason"]["message"] == f"{back} It may still be running."
     assert here.start(1) == ["f"]
     add(here, "g", **need(pool))
     assert here.offered(1) == {}
@@ -400,7 +400,7 @@ def test_a_run_is_told_as_soon_as_its_tokens_came_back_from_a_silent_cluster(
     events = get(gone.client, f"executions/{gone.project}/{DOMAIN}/e/events?limit=100")["events"]
     [lost] = [event for event in events if event["type"] == "TOKENS_LOST"]
     back = f"Its lease was over while '{gone.cluster}' was silent, and 1 token of {hive} came back for others."
-    assert lost["message"] == f"{back} It may still be running."
+    assert lost["reason"]["message"] == f"{back} It may still be running."
     assert phase(gone, "e")[0] == "RUNNING"
     assert usage(here, hive) == (1, 1)
     here.finish(["f"])

@@ -50,7 +50,8 @@ class Grant:
     def taken_back_at(self, now: datetime, steady_seconds: float) -> datetime:
         """When it is taken back unless it is renewed: not before its holder could have renewed it by a steady clock."""
         lacking = timedelta(seconds=max(0.0, self.lease_seconds - steady_seconds))
-        return max(self.expires_at, now + lacking) if lacking else self.expires_at
+        is_later = bool(lacking) and now + lacking > self.expires_at + timedelta(seconds=JUMP_SECONDS)
+        return now + lacking if is_later else self.expires_at
 
     def renewed(self, now: datetime) -> Grant:
         """The same for another lease."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -304,12 +304,16 @@ def _has_room_for_all(waiter: Waiter, others: Sequence[Waiter], rooms: Mapping[s
     return asked <= room.free and all(room.total(bucket) + asked <= cap for bucket, cap in caps.items())
 
 
-def _parts(waiter: Waiter, rooms: Mapping[str, Room], line: Line | None) -> Iterator[_ReadInParts]:
+def _parts(waiter: Waiter, rooms: Mapping[str, Room], line: Line | None) -> list[_ReadInParts]:
     """The queues of a line in which somebody may take or reserve something."""
-    [pool] = waiter.amounts if line is not None else [""]
-    for queue, number in line.queues.items() if line is not None else ():
-        if queue.amount <= rooms[pool].capacity and number:
-            yield _ReadInParts(line, queue, number, pool)
+    if line is None:
+        return []
+    [pool] = waiter.amounts
+    return [
+        _ReadInParts(line, queue, number, pool)
+        for queue, number in line.queues.items()
+        if queue.amount <= rooms[pool].capacity and number
+    ]
 
 
 def _fits(standing: Mapping[str, Status]) -> bool:

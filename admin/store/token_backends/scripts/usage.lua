@@ -10,7 +10,8 @@ local function largest_grants(book)
   for _, text in ipairs(#tokens > 0 and redis.call('HMGET', book.grants_key, unpack(tokens)) or {}) do
     local grant = text and cjson.decode(text)
     if grant then -- it is not taken back before its holder could have renewed it by a steady clock
-      grant.expires = math.max(grant.expires, now + math.max(0, grant.lease - state.steady))
+      local lacking = math.max(0, grant.lease - state.steady)
+      grant.expires = now + lacking > grant.expires + JUMP and lacking > 0 and now + lacking or grant.expires
     end
     grants[#grants + 1] = grant or nil
   end
