@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0055"
-down_revision = "0053"
+revision = "0057"
+down_revision = "0056"
 
 
 def upgrade() -> None:
