@@ -58,6 +58,7 @@ from admin.services.audit import Auditor
 from admin.services.audit_queue import AuditFile, AuditQueue
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
+from admin.services.live_answers import LiveAnswers
 from admin.services.live_streams import LiveStreams
 from admin.services.rates import RateLimiter
 from admin.services.rendering_cache import RenderingCache
@@ -215,7 +216,8 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         tokens=_tokens(settings.resource_manager, database),
         rendering_cache=RenderingCache(settings.cluster_resources),
         clock=database.clock,
-        live_streams=LiveStreams(database, settings.most_live_streams),
+        live_streams=LiveStreams(database, settings.most_live_streams, workers=settings.server.workers),
+        live_answers=LiveAnswers(database.clock),
         audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
         machines=Machines(find_backend(settings.graph_backend)()),
     )

@@ -24,7 +24,7 @@ from bench.agents import Client
 from bench.databases import Backend
 from bench.figures import Figure, rate_figure
 from bench.finished import add_finished
-from bench.live_pages import open_pages
+from bench.live_pages import LivePages
 from bench.load import QUICK, Measure, Pace, Rate, measure_in_turns
 from tests.support.programs import BIN, clean_environment
 
@@ -100,6 +100,7 @@ _SEEN = {
 _BATCH, _TIMES = 100, 7
 #: Rounds of creations are so many times as long as others, so that pages are shown anew in each.
 _TIMES_AS_LONG = 4
+_SETTLING_SECONDS = 3
 
 
 def pages() -> dict[str, str]:
@@ -241,12 +242,14 @@ def _make_viewer(database: str, port: int) -> str:
 def _while_watched(port: int, measure: Measure) -> Measure:
     """A measurement during which pages are open: overviews, lists, and executions."""
     addresses = [(f"{PREFIX}/", _LIST, f"{_LIST}?phase=QUEUED", _ONE)[number % 4] for number in range(OPEN_PAGES)]
+    pages = LivePages(port, addresses)
 
     def measure_watched(seconds: int) -> Rate:
-        with open_pages(port, addresses) as opened:
-            before = opened.shown
+        with pages.seen():
+            time.sleep(_SETTLING_SECONDS)  # they catch up at first by what was saved up while none was open
+            before = pages.shown
             rate = measure(seconds)
-            print(f"{opened.live} live pages were shown anew {opened.shown - before} times.", file=sys.stderr)
+            print(f"{pages.live} live pages were shown anew {pages.shown - before} times.", file=sys.stderr)
             return rate
 
     return measure_watched

@@ -14,7 +14,7 @@ from werkzeug.routing import RequestRedirect
 from admin.api.current import READMIT, access, context
 from admin.api.scopes import check_request
 from admin.console.answers import asked_query
-from admin.console.pages import Page, Pages
+from admin.console.pages import ANEW, Page, Pages, shown_to
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid
 from admin.gate import Caller
@@ -26,19 +26,19 @@ pages = Pages("live")
 
 #: Where the app keeps the live pages by the rules of their paths.
 PAGES = "rainbow-live-pages"
-#: The header by which the script of a page asks, such as for the page itself again.
-ANEW = "Rainbow-Live"
 
 
 @pages.add("GET", "/events", permission=SIGNED_IN)
 def get_events() -> Response:
     """Tells when what a page shows has changed: `page` is its address, and `seen` the version that it has."""
     query = asked_query("page", "seen")
-    page, path, asked = _page_at(query.get("page", ""))
+    address = query.get("page", "")
+    page, path, asked = _page_at(address)
     if access().is_restricted:
         check_request(page, access(), path, asked, None)
     admin: Context = current_app.extensions["rainbow"]  # as nobody sees it, for rights are asked anew
     subject = page.subject(path)
+    shown = shown_to(access(), page, path, urlsplit(address).query)
     response = Response(iter(()), mimetype="text/event-stream")
     environ = request.environ
     if environ.get(MAY_STAY_OPEN) and admin.live_streams.has_room and request.method == "GET":
@@ -46,7 +46,8 @@ def get_events() -> Response:
         admit = partial(_admit, environ[READMIT], admin, page, path, asked)
 
         def opened(sink: Sink) -> None:
-            admin.live_streams.open(Stream(page=page.path, subject=subject, version=seen, admit=admit, sink=sink))
+            stream = Stream(page=page.path, shown=shown, subject=subject, version=seen, admit=admit, sink=sink)
+            admin.live_streams.open(stream)
 
         environ[OPENED] = opened
     else:  # one look, for a page that comes back for the next
@@ -58,7 +59,8 @@ def get_events() -> Response:
 def measured(response: Response) -> Response:
     """Note what it cost to show a page anew."""
     if "began" in g and ANEW in request.headers:
-        context().live_streams.note_cost(time.thread_time() - g.began)
+        seconds = time.thread_time() - g.began
+        context().live_streams.note_cost(g.measured_page, seconds, is_shared=g.get("is_shared", False))
     return response
 
 

@@ -12,12 +12,13 @@ import msgspec
 from flask import Response, stream_with_context
 
 from admin.console.answers import ask, asked_query
-from admin.console.pages import Pages, begin_measuring, render
+from admin.console.pages import PREFIX, Pages, begin_measuring, render
 from admin.core.live_subjects import Topic
 
 pages = Pages("logs")
 
 PATH = "/executions/<project>/<domain>/<name>"
+_LOG = f"{PATH}/log"
 _STREAMS = ("stdout", "stderr")
 _TAIL_LINES = 500
 _PAGE_BYTES = 65_536
@@ -39,7 +40,7 @@ def _picture(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else f"\u27e8U+{code:04X}\u27e9"
 
 
-@pages.add("GET", f"{PATH}/log", permission="logs.read", live=(Topic.EXECUTION, Topic.LOG))
+@pages.add("GET", _LOG, permission="logs.read", live=(Topic.EXECUTION, Topic.LOG))
 def show_log(**key: str) -> str:
     """The log of an attempt: its end, or a piece of it."""
     query = asked_query("stream", "attempt", "offset", "tail")
@@ -63,16 +64,16 @@ def show_log(**key: str) -> str:
     )
 
 
-@pages.add("GET", f"{PATH}/log/piece", permission="logs.read")
+@pages.add("GET", f"{_LOG}/piece", permission="logs.read")
 def get_log_piece(**key: str) -> Response:
     """What the script of the page adds to it."""
-    begin_measuring()
+    begin_measuring(PREFIX + _LOG)
     log = ask("get_execution_logs", asked_query("stream", "attempt", "offset", "limit"), path=key)
     piece = {name: log[name] for name in ("attempt", "next_offset", "end", "complete")} | {"text": visible(log["data"])}
     return Response(msgspec.json.encode(piece), mimetype="application/json")
 
 
-@pages.add("GET", f"{PATH}/log/download", permission="logs.read")
+@pages.add("GET", f"{_LOG}/download", permission="logs.read")
 def download_log(**key: str) -> Response:
     """All of a log that is kept, as it is."""
     query = asked_query("stream", "attempt")

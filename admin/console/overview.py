@@ -11,8 +11,7 @@ from admin.api.current import context
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.days import BY, days_of, heights
 from admin.console.executions import longest_wait
-from admin.console.live import ANEW
-from admin.console.pages import Pages, render
+from admin.console.pages import ANEW, Pages, render
 from admin.core.executions.lifecycle import Phase
 from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from flask import Blueprint, Response, g, redirect, render_template, request
@@ -16,8 +17,13 @@ from admin.console.forms import check_form
 from admin.core.live_subjects import Subject, Topic
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import invalid
+from admin.services.access import Access
 
 PREFIX = "/console"
+#: The header by which the script of a page asks, such as for the page itself again.
+ANEW = "Rainbow-Live"
+#: The header in which it says when it was told to.
+TOLD = "Rainbow-Told"
 #: What a page may answer with: the text of a template, or a response of its own.
 Shown = str | Response
 View = TypeVar("View", bound=Callable[..., Any])
@@ -93,18 +99,48 @@ def _handler(page: Page, view: Callable[..., Shown]) -> Callable[..., Response]:
             granted = access()
             if granted.is_restricted:
                 check_request(page, granted, path, request.args.to_dict(), None)
-        if page.live:
-            begin_measuring()
-            g.live_version = context().live_streams.version(page.subject(path))  # before what it is the version of
-        shown = view(**arguments)
+        shown = view(**arguments) if not page.live else _live(page, path, partial(view, **arguments))
         return Response(shown, mimetype="text/html") if isinstance(shown, str) else shown
 
     return handle
 
 
-def begin_measuring() -> None:
-    """Begin to measure what it costs to show something anew, which open pages do only so often together."""
-    g.began = time.thread_time()
+def _live(page: Page, path: Mapping[str, str], view: Callable[[], Shown]) -> Shown:
+    """A page that is kept up to date; where it is shown anew, perhaps as others were shown it a moment ago."""
+
+    def make() -> str:
+        g.live_version = context().live_streams.version(page.subject(path))  # before what it is the version of
+        made = view()
+        assert isinstance(made, str), "what is kept up to date has regions"
+        return made
+
+    g.is_anew = ANEW in request.headers
+    if not g.is_anew:
+        return make()
+    begin_measuring(page.path)
+    shown = shown_to(access(), page, path, request.query_string.decode("latin-1"))
+    body, g.is_shared = context().live_answers.give(shown, _told_at(), make)
+    return body
+
+
+def shown_to(granted: Access, page: Page, path: Mapping[str, str], query: str) -> Hashable:
+    """The same for all pages of one address whose viewers are shown the same."""
+    # Where the use of clusters is granted, what one is told of them depends on who asks.
+    asker = granted.identity if context().settings.is_cluster_use_closed else None
+    return page.path, tuple(path.values()), query, granted.rights, asker
+
+
+def _told_at() -> float | None:
+    """When the page that asks was told that it has changed, in seconds since the epoch, if it says so."""
+    try:
+        return float(request.headers[TOLD])
+    except (KeyError, ValueError):
+        return None
+
+
+def begin_measuring(page: str) -> None:
+    """Begin to measure what it costs to show a page anew, which open pages do only so often together."""
+    g.measured_page, g.began = page, time.thread_time()
 
 
 def render(template: str, *, title: str, commands: Iterable[Sequence[str]] = (), **values: Any) -> str:

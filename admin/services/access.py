@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from admin.core.changes import ANONYMOUS
 from admin.core.grants import GROUP, USER, Grant, Grantee, Grants, place_of
@@ -32,6 +32,11 @@ class Access:
     def is_restricted(self) -> bool:
         """Whether there is anything that the caller may not do."""
         return self._held is not None
+
+    @property
+    def rights(self) -> Hashable:
+        """The same for callers who may do the same; None for those who may do everything."""
+        return self._held
 
     def allows(self, permission: str, scope: Scope = PLATFORM) -> bool:
         """Whether the caller may do something at a scope."""

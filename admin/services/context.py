@@ -19,6 +19,7 @@ from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
 from admin.services.access import UNRESTRICTED, Access
 from admin.services.audit_queue import AuditQueue
+from admin.services.live_answers import LiveAnswers
 from admin.services.live_streams import LiveStreams
 from admin.services.preparations import CreationCache
 from admin.services.rates import RateLimiter
@@ -63,6 +64,7 @@ class Context:
     rendering_cache: RenderingCache  #: of cluster resources
     clock: Callable[[], datetime]  #: the same for all admins of a database
     live_streams: LiveStreams  #: of open pages of the console
+    live_answers: LiveAnswers  #: to those
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters
     creation_cache: CreationCache = field(default_factory=CreationCache)

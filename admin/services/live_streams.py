@@ -2,8 +2,8 @@
 
 A stream holds a connection and no thread. One thread looks at the database once a second for all streams of a worker,
 and ends those whose callers may no longer see their pages. Pages that are told ask again for themselves, which costs
-processor time: what pages take so is measured, and pages are told only as fast as leaves most of a worker to others,
-those first that were told longest ago.
+processor time: what that takes is measured, and pages are told only as fast as leaves most of a worker to others, those
+first that were told longest ago. Pages that show the same are told together, and share one answer (see `live_answers`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
@@ -40,9 +41,10 @@ _CHECK_SECONDS = 3.0
 #: How old a page gets at most before it is shown anew although nothing tells that it has changed: time goes on.
 _OLDEST_SECONDS = 60.0
 #: What part of a processor the pages that were told may take, and how much of it may be saved up, in seconds.
-_SHARE, _MOST_SAVED = 0.02, 0.5
-#: What a page is taken to cost before one was measured, and how much each measurement counts, in seconds.
-_FIRST_COST, _WEIGHT = 0.03, 0.2
+_SHARE, _MOST_SAVED = 0.02, 0.3
+#: What it is taken to cost before it was measured to make an answer, and to give one that is there; in seconds.
+_FIRST_COST, _FIRST_SHARED_COST = 0.03, 0.002
+_WEIGHT = 0.2  #: how much each measurement counts
 
 _log = logging.getLogger("rainbow.live")
 
@@ -66,6 +68,7 @@ class Stream:
     """An open page."""
 
     page: str  #: the rule of its path
+    shown: Hashable  #: the same as of another stream whose page shows the same
     subject: Subject
     version: str  #: what its client has seen
     admit: Callable[[], None]  #: RainbowError where the caller may no longer see the page
@@ -76,28 +79,45 @@ class Stream:
     checked_at: float = 0.0
 
 
-def message(event: str, version: str, retry_seconds: int | None = None) -> str:
-    """An event as it is sent; its id comes back when the client connects again."""
+def message(event: str, version: str, *, at: str = "", retry_seconds: int | None = None) -> str:
+    """An event as it is sent; its id comes back when the client connects again.
+
+    One that has a page ask for itself again says when the version was read, which the page gives as it asks.
+    """
     retry = "" if retry_seconds is None else f"retry: {retry_seconds * 1000}\n"
-    return f"{retry}id: {version}\nevent: {event}\ndata: {version}\n\n"
+    return f"{retry}id: {version}\nevent: {event}\ndata: {' '.join(filter(None, (version, at)))}\n\n"
 
 
-def _told_at(stream: Stream) -> float:
-    return stream.told_at
+def _told_at(streams: Sequence[Stream]) -> float:
+    """When the first of some streams was told last."""
+    return min(stream.told_at for stream in streams)
+
+
+def _by_what_they_show(streams: Iterable[Stream]) -> list[list[Stream]]:
+    """Streams in groups whose pages show the same, first those that were told longest ago."""
+    groups: dict[Hashable, list[Stream]] = defaultdict(list)
+    for stream in streams:
+        groups[stream.shown].append(stream)
+    return sorted(groups.values(), key=_told_at)
 
 
 class LiveStreams:
     """The streams of one worker, of which there are at most so many."""
 
-    def __init__(self, database: Database, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, database: Database, most: int, *, workers: int = 1, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`workers` are those that may be asked for a page, each of which makes an answer of its own."""
         self._database = database
         self._most = most
+        self._workers = workers
         self._clock = clock
         self._lock = threading.Lock()
         self._streams: dict[Stream, None] = {}
         self._thread: threading.Thread | None = None
         self._is_closing = threading.Event()
-        self._cost = _FIRST_COST
+        self._costs: dict[str, float] = {}  #: of making the answer of each page
+        self._shared_cost = _FIRST_SHARED_COST
         self._saved = _MOST_SAVED
         self._saved_at = clock()
 
@@ -114,7 +134,12 @@ class LiveStreams:
     def refusal(self, page: str, subject: Subject) -> str:
         """What a page is sent for which there is no place: what it shows now, and when to come back."""
         metrics.count_refused_stream(page)
-        return message("full", self.version(subject), POLL_SECONDS)
+        version = self.version(subject)
+        return message("full", version, at=self._time(), retry_seconds=POLL_SECONDS)
+
+    def _time(self) -> str:
+        """Now, by the clock that all workers have in common."""
+        return f"{self._database.clock().timestamp():.6f}"
 
     @property
     def has_room(self) -> bool:
@@ -133,14 +158,23 @@ class LiveStreams:
                     self._thread.start()
                 metrics.count_stream(stream.page, 1)
         event, seconds = ("live", RETRY_SECONDS) if is_taken else ("full", POLL_SECONDS)
-        stream.sink.send(message(event, stream.version, seconds))
+        stream.sink.send(message(event, stream.version, retry_seconds=seconds))
         if not is_taken:
             metrics.count_refused_stream(stream.page)
             stream.sink.close()
 
-    def note_cost(self, seconds: float) -> None:
-        """Note what it cost to show a page anew."""
-        self._cost += _WEIGHT * (seconds - self._cost)
+    def note_cost(self, page: str, seconds: float, *, is_shared: bool = False) -> None:
+        """Note what it cost to answer a page that asked for itself again; whether by an answer that was there."""
+        if is_shared:
+            self._shared_cost += _WEIGHT * (seconds - self._shared_cost)
+        else:
+            cost = self._costs.get(page, _FIRST_COST)
+            self._costs[page] = cost + _WEIGHT * (seconds - cost)
+
+    def _cost(self, streams: Sequence[Stream]) -> float:
+        """What it costs when streams are told whose pages show the same: each worker makes one answer for all."""
+        made = min(len(streams), self._workers)
+        return made * self._costs.get(streams[0].page, _FIRST_COST) + (len(streams) - made) * self._shared_cost
 
     def close(self) -> None:
         """End all streams; their clients come back to another worker, or to the next admin."""
@@ -181,32 +215,37 @@ class LiveStreams:
                 current = versions(connection, (stream.subject for stream in streams))
         except SQLAlchemyError:
             current = {}  # the database may be back at the next look
-        changed = [stream for stream in streams if current.get(stream.subject, stream.version) != stream.version]
+        at = self._time()  # after that: an answer that is begun later has all of it
         self._saved = min(_MOST_SAVED, self._saved + _SHARE * (now - self._saved_at))
         self._saved_at = now
-        behind = 0
-        for stream in sorted(changed, key=_told_at):
+        behind = 0.0
+        changed = (stream for stream in streams if current.get(stream.subject, stream.version) != stream.version)
+        for group in _by_what_they_show(changed):
             if self._saved <= 0:
-                behind += 1
-                self._tell_behind(stream, now, (behind * self._cost - self._saved) / _SHARE)
+                behind += self._cost(group)
+                for stream in group:
+                    self._tell_behind(stream, now, (behind - self._saved) / _SHARE)
                 continue
-            self._tell(stream, "changed", current[stream.subject], now)
-        for stream in sorted(streams, key=_told_at):
-            if now < stream.told_at + _OLDEST_SECONDS or self._saved <= _MOST_SAVED / 2:
+            self._tell(group, "changed", current[group[0].subject], now, at)
+        aged = (stream for stream in streams if now >= stream.told_at + _OLDEST_SECONDS)
+        for group in _by_what_they_show(aged):
+            if self._saved <= _MOST_SAVED / 2:
                 break  # of what is saved up, half is for pages that have changed
-            self._tell(stream, "aged", current.get(stream.subject, stream.version), now)
+            self._tell(group, "aged", current.get(group[0].subject, group[0].version), now, at)
         for stream in streams:
             if now >= stream.sent_at + _HEARTBEAT_SECONDS:
                 stream.sent_at = now
                 stream.sink.send(": still here\n\n")
 
-    def _tell(self, stream: Stream, event: str, version: str, now: float) -> None:
-        """Have a page ask for itself again."""
-        self._saved -= self._cost
-        stream.version = version
-        stream.is_behind = False
-        stream.told_at = stream.sent_at = now
-        stream.sink.send(message(event, version))
+    def _tell(self, streams: Sequence[Stream], event: str, version: str, now: float, at: str) -> None:
+        """Have pages that show the same ask for themselves again."""
+        self._saved -= self._cost(streams)
+        text = message(event, version, at=at)
+        for stream in streams:
+            stream.version = version
+            stream.is_behind = False
+            stream.told_at = stream.sent_at = now
+            stream.sink.send(text)
 
     def _tell_behind(self, stream: Stream, now: float, seconds: float) -> None:
         """Tell a page that it has changed and in about how many seconds its turn comes; not at each look."""

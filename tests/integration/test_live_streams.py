@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -43,12 +45,12 @@ class Opened:
         self.seconds = 1000.0
         self.streams = LiveStreams(context.database, 10, clock=lambda: self.seconds)
 
-    def open(self) -> Page:
+    def open(self, shown: str = "/") -> Page:
         page = Page()
-        stream = Stream(
-            page="/", subject=_SUBJECT, version=self.streams.version(_SUBJECT), admit=lambda: None, sink=page
+        version = self.streams.version(_SUBJECT)
+        self.streams.open(
+            Stream(page="/", shown=shown, subject=_SUBJECT, version=version, admit=lambda: None, sink=page)
         )
-        self.streams.open(stream)
         return page
 
 
@@ -70,9 +72,9 @@ def test_a_page_that_nothing_has_changed_asks_again_after_a_minute(opened: Opene
 def test_a_page_whose_turn_comes_later_is_told_when(opened: Opened, api: FlaskClient) -> None:
     first = opened.open()
     opened.seconds += 1
-    second = opened.open()
+    second = opened.open("/?another")
     for _ in range(60):
-        opened.streams.note_cost(1.0)  # showing a page takes a second of the two percent
+        opened.streams.note_cost("/", 1.0)  # showing a page takes a second of the two percent
     created(api, "e")
     wait_until(lambda: first.events == ["live", "changed"], explain=lambda: str(first.events))
     wait_until(lambda: len(second.events) == 2, explain=lambda: str(second.events))
@@ -80,6 +82,48 @@ def test_a_page_whose_turn_comes_later_is_told_when(opened: Opened, api: FlaskCl
     assert (word, 50 < int(seconds) < 110) == ("behind", True)
     opened.seconds += 60
     wait_until(lambda: second.events[-1] == "changed", explain=lambda: str(second.events))
+
+
+def test_pages_that_show_the_same_are_told_together(opened: Opened, api: FlaskClient) -> None:
+    """For the others get the answer of the first."""
+    alike = [opened.open() for _ in range(3)]
+    opened.seconds += 1
+    another = opened.open("/?another")
+    for _ in range(60):
+        opened.streams.note_cost("/", 1.0)
+        opened.streams.note_cost("/", 0.0, is_shared=True)
+    created(api, "e")
+    wait_until(lambda: len(another.events) == 2, explain=lambda: str(another.events))
+    assert [page.events for page in alike] == [["live", "changed"]] * 3
+    assert another.events[1].startswith("behind ")
+
+
+def test_pages_that_were_told_together_share_one_answer(api: FlaskClient) -> None:
+    def version(page: str, **headers: str) -> str:
+        text = api.get(page, headers={"Rainbow-Live": "1", **headers}).text
+        found = re.search(r'data-live-version="([^"]*)"', text)
+        assert found is not None
+        return found[1]
+
+    created(api, "first")
+    told_at = f"{time.time():.6f}"
+    first = version("/console/executions", **{"Rainbow-Told": told_at})
+    created(api, "second")
+    assert version("/console/executions", **{"Rainbow-Told": told_at}) == first
+    assert version("/console/executions?phase=QUEUED", **{"Rainbow-Told": told_at}) != first  # another address
+    for later in ({}, {"Rainbow-Told": f"{time.time():.6f}"}, {"Rainbow-Told": "soon"}, {"Rainbow-Told": "nan"}):
+        assert version("/console/executions", **later) != first
+
+
+def test_a_page_that_is_shown_anew_has_nothing_of_its_viewer(api: FlaskClient) -> None:
+    """It is shared with others who may see the same."""
+    created(api, "e")
+    for page in ("/console/", "/console/executions", f"/console/executions/{PROJECT}/{DOMAIN}/e", "/console/history"):
+        api.set_cookie("rainbow-notice", "Something was done.", path="/console")
+        anew = api.get(page, headers={"Rainbow-Live": "1"})
+        assert "data-live=" in anew.text
+        assert not [word for word in ("form_token", "Something was done", "curl ", "<header") if word in anew.text]
+        assert "Set-Cookie" not in anew.headers
 
 
 def test_the_version_of_a_page_with_a_log_is_another_after_each_piece(app: Flask) -> None:

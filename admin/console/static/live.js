@@ -7,6 +7,7 @@ import { listen, loadedVersion, say, start, stop } from "./stream.js";
 const LOST_MILLISECONDS = 5000;
 let version = loadedVersion; // what the page shows
 let wanted = version; // what there is to be shown
+let toldAt; // when the admin told of that, by its clock
 let isAsking = false;
 let isAged = false; // shown so long ago that durations and what is counted by time are others now
 let isHeld = false; // until no text is selected
@@ -27,7 +28,7 @@ async function ask() {
   isAsking = true;
   const asked = wanted;
   try {
-    const answer = await fetch(location.href, { headers: { "Rainbow-Live": "1" } });
+    const answer = await fetch(location.href, { headers: { "Rainbow-Live": "1", ...(toldAt && { "Rainbow-Told": toldAt }) } });
     if (answer.status === 401 || answer.redirected) {
       end("You are signed out, so this page stays as it is. Load it again to sign in.");
       return;
@@ -72,11 +73,12 @@ listen({
   hear(told, how) {
     isAged ||= how.isAged;
     wanted = told;
+    toldAt = how.at;
     ask();
   },
   refused() {
     isLost = true;
-    wanted = undefined;
+    wanted = toldAt = undefined;
     setTimeout(ask, LOST_MILLISECONDS);
   },
   ended() {

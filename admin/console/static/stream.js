@@ -21,7 +21,8 @@ export function start() {
     source.addEventListener(type, (event) => {
       say(text);
       isPolled = type === "full";
-      page.hear(event.data, { isAged: type === "aged", isPolled });
+      const [version, at] = event.data.split(" ");
+      page.hear(version, { at, isAged: type === "aged", isPolled });
     });
   }
   source.addEventListener("behind", (event) => say(`Behind: what has changed is shown in about ${event.data} s`));
@@ -55,7 +56,7 @@ function look() {
 }
 
 // Begins to listen for a page: `version()` is what it shows, `isWanted()` whether it is to be kept up to date now,
-// `hear(version, { isAged, isPolled })` is called for what there is to be shown, `refused()` where there is no stream for
+// `hear(version, { at, isAged, isPolled })` is called for what there is to be shown, `refused()` where there is no stream for
 // it, and `ended()` where it may no longer be seen.
 export function listen(listener) {
   page = listener;
