@@ -34,7 +34,7 @@ from admin.console import (
 )
 from admin.console.answers import OPERATIONS, error_answer
 from admin.console.forms import SESSION_COOKIE
-from admin.console.pages import PREFIX, Page
+from admin.console.pages import ANEW, PREFIX, Page
 from admin.console.responses import finish
 from admin.console.signing_in import GATE
 from admin.core.permissions import PERMISSIONS
@@ -143,7 +143,7 @@ def _redirect(address: str) -> Response:
 def _is_for_script() -> bool:
     """Whether a script of a page sent the request, which can show no page for signing in."""
     # Browsers send no Sec-Fetch-Dest over plain HTTP, so scripts say it themselves.
-    return request.headers.get("Sec-Fetch-Dest", "document") == "empty" or live.ANEW in request.headers
+    return request.headers.get("Sec-Fetch-Dest", "document") == "empty" or ANEW in request.headers
 
 
 def _navigation() -> list[dict[str, object]]:
