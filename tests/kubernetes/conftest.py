@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.kubernetes import KubernetesEngine
 from agent.engines.kubernetes.api import Api
 from tests.support import programs
@@ -76,7 +77,7 @@ def make_engine(control_plane: KubernetesCluster, namespace: str, tmp_path: Path
     """Makes engines of the test's own namespace."""
     engines: list[KubernetesEngine] = []
 
-    def make(directory: Path = tmp_path, **options: Any) -> KubernetesEngine:
+    def make(directory: Path = tmp_path, clock: Clock = SYSTEM_CLOCK, **options: Any) -> KubernetesEngine:
         defaults = {
             "kubeconfig": str(control_plane.kubeconfig),
             "cluster": namespace,
@@ -85,7 +86,7 @@ def make_engine(control_plane: KubernetesCluster, namespace: str, tmp_path: Path
             "imagePullPolicy": "IfNotPresent",
             "graceSeconds": 1,
         }
-        engine = KubernetesEngine({**defaults, **options}, directory)
+        engine = KubernetesEngine({**defaults, **options}, directory, clock=clock)
         engines.append(engine)
         return engine
 

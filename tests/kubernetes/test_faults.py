@@ -18,7 +18,9 @@ from agent.engines.kubernetes import engine as kubernetes_engine
 from agent.engines.kubernetes.api import Api, Forbidden, Refusal
 from agent.engines.kubernetes.engine import SUBMITTED
 from agent.engines.kubernetes.janitor import Janitor
+from agent.engines.kubernetes.states import is_finished
 from agent.files import read_json, write_json
+from agent.testing import FakeClock
 from tests.conftest import Scale
 from tests.kubernetes.conftest import MakeEngine
 from tests.support.kubernetes import STRANGER, KubernetesCluster
@@ -180,6 +182,22 @@ def test_rights_that_are_missed_when_a_job_has_ended_or_is_to_be_withdrawn_are_n
         engine.withdraw(waiting)
     assert state(waiting).phase is NativePhase.QUEUED
     engine.cancel(waiting)
+
+
+def test_an_agent_that_was_stopped_reads_the_logs_of_what_ended_meanwhile(
+    cluster: KubernetesCluster, api: Api, namespace: str, make_engine: MakeEngine
+) -> None:
+    clock = FakeClock()
+    engine = make_engine(clock=clock)
+    handle = engine.submit(task_of(engine, "echo hello"))
+    wait_until(lambda: "succeeded" in api.get(names.jobs_path(namespace, handle.key)).get("status", {}), interval=0.2)
+    wait_until(lambda: is_finished(engine._watched.jobs_by_key()[handle.key]))
+    stops = 0
+    while handle.key not in engine.states([handle]) and stops < 5:
+        clock.advance(1000.0)
+        stops += 1
+    wait_until(lambda: handle.key in engine.states([handle]), interval=0.1)
+    assert engine.logs(handle, "stdout", 0, 100) == b"hello\n"
 
 
 def test_a_watch_whose_version_is_too_old_lists_everything_anew(

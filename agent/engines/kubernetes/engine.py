@@ -47,9 +47,11 @@ from agent.files import read_file, read_json, write_json
 #: The namespace in which a job was, or may have been, created.
 SUBMITTED = "submitted.json"
 #: How long the end of a Job waits for the rest of its log.
-_LOG_SECONDS = 30.0
+_LOG_SECONDS = 60.0
 #: How long a Job that has ended may be ahead of what the watch of pods tells.
 _LAG_SECONDS = 5.0
+#: What counts of the time between two rounds: of an agent that was stopped, nobody has read logs meanwhile.
+_MOST_ROUND_SECONDS = 1.0
 
 
 class KubernetesEngine(CommandEngine):
@@ -79,8 +81,10 @@ class KubernetesEngine(CommandEngine):
         self._endings = Endings(self.api, clock)
         self._suspensions = Suspensions(directory)
         self._obstacles = Obstacles(self.settings.image_pull_seconds, clock)
-        #: When a Job was first seen to have ended, by key.
-        self._ended_at: dict[str, float] = {}
+        #: How long what is left of a Job that has ended was waited for, by key; and since the last round.
+        self._waited: dict[str, float] = {}
+        self._round_seconds = 0.0
+        self._round_at = clock.steady()
 
     def namespace_of(self, project: str, domain: str) -> str:
         """The namespace of the jobs of a project and domain; ValueError if it is none that Kubernetes takes."""
@@ -214,6 +218,7 @@ class KubernetesEngine(CommandEngine):
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The state of each Job, from memory."""
         watched = self._watched
+        self._begin_round(watched)
         self._endings.begin()
         self._end_expired()
         by_job, jobs = watched.pods_by_job(), watched.jobs_by_key()
@@ -233,6 +238,12 @@ class KubernetesEngine(CommandEngine):
                 states[handle.key] = state
         return states
 
+    def _begin_round(self, watched: Watching) -> None:
+        now = self._clock.steady()
+        is_heard = not (watched.jobs.problem or watched.pods.problem)
+        self._round_seconds = min(now - self._round_at, _MOST_ROUND_SECONDS) if is_heard else 0.0
+        self._round_at = now
+
     def _state(self, key: str, job: Object, pods: list[Object]) -> NativeState | None:
         namespace, logs = job["metadata"]["namespace"], self._watched.logs
         for pod in pods:
@@ -247,7 +258,8 @@ class KubernetesEngine(CommandEngine):
             if (obstacle := self._obstacles.observe(key, pods)) is not None:
                 self._end(job, obstacle[0], obstacle[1][:1000])
             return state
-        waited = self._clock.steady() - self._ended_at.setdefault(key, self._clock.steady())
+        waited = self._waited.get(key, 0.0)
+        self._waited[key] = waited + self._round_seconds
         is_lagging = any(not is_ended(pod) for pod in pods) or (not pods and state.phase is NativePhase.SUCCEEDED)
         if is_lagging and waited < _LAG_SECONDS:
             return None
@@ -335,7 +347,7 @@ class KubernetesEngine(CommandEngine):
         """Let Kubernetes remove the Job and its pods after keepSeconds, now that its end is known."""
         self._lease.forget(handle.key)
         self._endings.forget(handle.key)
-        self._ended_at.pop(handle.key, None)
+        self._waited.pop(handle.key, None)
         self._obstacles.forget(handle.key)
         job = self._watched.job(handle.key)
         if job is not None and (removed := self._jobs.remove_later(job)) is not None:
