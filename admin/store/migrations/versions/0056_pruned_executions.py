@@ -22,8 +22,8 @@ def upgrade() -> None:
     )
     cutoffs = sa.table("retention_cutoffs", sa.column("name"))
     # A row of no project says that others were deleted before they were counted.
-    empty, none = sa.literal(""), sa.literal(0)
-    uncounted = sa.select(empty, empty, none).select_from(cutoffs).where(cutoffs.c.name == "executions")
+    row = sa.select(sa.literal("").label("project"), sa.literal("").label("domain"), sa.literal(0).label("total"))
+    uncounted = row.select_from(cutoffs).where(cutoffs.c.name == "executions")
     op.execute(sa.insert(table).from_select(["project", "domain", "total"], uncounted))
 
 
