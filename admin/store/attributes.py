@@ -214,7 +214,7 @@ def changed(
         rows += [_stored(row) for row in connection.execute(found)]
         number = connection.execute(select(func.count()).select_from(examined)).scalar_one()
         if number == left:
-            last = connection.execute(ahead.with_only_columns(*_KEY).offset(left - 1)).one()
+            last = connection.execute(ahead.with_only_columns(*_KEY).limit(1).offset(left - 1)).one()
             return RowPage(rows=rows, examined=most, last=tuple(last))
         left -= number
     return RowPage(rows=rows, examined=most - left, last=None)

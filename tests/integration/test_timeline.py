@@ -422,6 +422,7 @@ def test_activations_stand_in_the_timeline_with_who_made_them_and_why(
         "author": "anonymous",
         "claimed_by": "olga",
         "message": "wrong",
+        "request_id": deactivated["request_id"],
     }
     assert (activated["type"], "claimed_by" in activated) == ("LAUNCH_PLAN_ACTIVATED", False)
     assert entries(registered, "&actor=olga") == [deactivated]
@@ -707,7 +708,11 @@ def test_what_one_command_did_in_several_requests_is_shown_together(api: FlaskCl
         app_clock.advance(1)
         ok(api.post(f"{API}/{path}", json={**body, "claimed_by": "otto", "message": "move"}, headers=command))
     switch(api, "east", "uncordon")
-    change = {"changes": [{"pool_definition": {"name": "gpu"}}], "claimed_by": "otto", "message": "move"}
+    change = {
+        "changes": [{"pool_definition": {"name": "gpu", "members": [{"id": "east"}]}}],
+        "claimed_by": "otto",
+        "message": "move",
+    }
     ok(api.post(f"{API}/attribute_changes", json=change, headers=command))
     cordon("west", "eve", **command)
     eve, otto, *others = get(api, "timeline?by=request")["groups"]
