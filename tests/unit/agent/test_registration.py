@@ -17,13 +17,13 @@ def register(admin: ScriptedAdmin, state: Path, monkeypatch: pytest.MonkeyPatch)
     options = ["--cluster", "alpha", "--endpoint", admin.url, "--state-directory", str(state)]
     result = CliRunner().invoke(main, ["register", *options])
     assert result.exit_code == 0, result.output
-    assert (state / "token").read_text() == "the token\n"
+    assert (state / "token").read_text() == "rbc-token\n"
 
 
 def test_the_description_goes_with_the_registration(
     script: ScriptedAdmin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script.answers = [{"token": "the token"}]
+    script.answers = [{"token": "rbc-token"}]
     register(script, tmp_path, monkeypatch)
     [body] = script.bodies
     assert body.keys() == {"secret", "report", "description"}
@@ -38,10 +38,10 @@ def test_an_older_admin_gets_the_report_as_it_knows_it_and_the_description_after
         **error("invalid_request", "report is unknown."),
         "details": [{"field": "report", "reason": "is unknown."}],
     }
-    script.answers = [(400, unknown), {"token": "the token"}, {"changed": True}]
+    script.answers = [(400, unknown), {"token": "rbc-token"}, {"changed": True}]
     register(script, tmp_path, monkeypatch)
     _, body, graph = script.bodies
     assert body.keys() == {"secret", "description"}
     assert body["description"]["engine"] == "local"
     assert graph.keys() == {"graph"}
-    assert script.tokens == ["", "", "Bearer the token"]
+    assert script.tokens == ["", "", "Bearer rbc-token"]
