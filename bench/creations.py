@@ -125,7 +125,7 @@ def _define_loaded(url: str) -> None:
         for name in members:
             cluster = {"cluster": {"capacity": {"cpu": "1000000", "memory": "1000Ti"}}}
             session.put(f"{url}{API}/clusters/{name}", json=cluster, timeout=10).raise_for_status()
-        pool = {"pool": {"strategy": "least-loaded", "members": [{"cluster": name, "weight": 1} for name in members]}}
+        pool = {"pool": {"strategy": "least-loaded", "members": [{"id": name} for name in members]}}
         session.put(f"{url}{API}/pools/{_LOADED}", json=pool, timeout=10).raise_for_status()
 
 
