@@ -69,6 +69,14 @@ def test_a_cluster_without_a_node_that_is_free_enough_is_passed_over(
     assert execution(two, "third")["cluster"] == "a"
 
 
+def test_of_an_idle_cluster_all_nodes_are_free_and_no_job_goes_across_two(two: FlaskClient) -> None:
+    put_pool(two, "p", ["a"], strategy="spill")
+    report(two, "a", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
+    bodies = [asked(f"e{number}", **job(3), **pool("p")) for number in range(4)]
+    results = ok(two.post(f"{API}/executions", json={"executions": bodies}))["results"]
+    assert [result.get("cluster") for result in results] == ["a", "a", "a", None]
+
+
 @pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
 def test_those_that_are_created_together_have_places_beside_each_other(two: FlaskClient, strategy: str) -> None:
     put_pool(two, "p", ["a", "b"], strategy=strategy)

@@ -45,7 +45,10 @@ REPORT = Section(
 
 def read_report(report: object) -> dict[str, Any]:
     """A report in its normal form, without fields that are null; Invalid with every problem."""
-    return {key: value for key, value in read(REPORT, report).items() if value is not None}
+    fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
+    # That no node is in use or closed is said by an empty mapping, which reading leaves out.
+    tells_nodes = isinstance(report, Mapping) and report.get("nodes") == {}
+    return {**fields, "nodes": {}} if tells_nodes else fields
 
 
 def updated_report(before: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
