@@ -404,6 +404,7 @@ def test_a_run_is_told_as_soon_as_its_tokens_came_back_from_a_silent_cluster(
     assert phase(gone, "e")[0] == "RUNNING"
     assert usage(here, hive) == (1, 1)
     here.finish(["f"])
+    clock.advance(5)
     gone.sync()
     assert types(gone, "e")[-2:] == ["TOKENS_LOST", "TOKENS_GRANTED"]
     gone.finish(["e"])
