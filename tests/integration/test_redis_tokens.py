@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import event
 
 from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import Answer, Exhausted, Granted, NotHeld, Released, Renewed
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Release, Renewal
-from admin.core.token_pools.limits import Terms
 from admin.core.token_pools.steadiness import JUMP_SECONDS
-from admin.store import token_grants, token_pools
+from admin.store import token_grants
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend, TokensUnavailable
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.redis import RedisTokens
 from admin.store.token_backends.redis_client import RedisSettings, connect
+from admin.store.token_backends.redis_terms import CurrentTerms
 from tests.support.agent_processes import wire_to
 from tests.support.databases import SqliteDatabases
 from tests.support.redis import RunningRedis, redis_server, running_redis
@@ -103,15 +103,14 @@ def test_a_capacity_that_is_lowered_while_redis_is_asked_is_not_exceeded(
 
 def do_after_reading_terms(monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
     """Do something each time that the terms of claims were read, and Redis is not asked yet."""
-    remaining, terms = list(actions), token_pools.terms
+    remaining, read = list(actions), CurrentTerms._read
 
-    def terms_before(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
-        found = terms(connection, claims)
+    def read_before(terms: CurrentTerms) -> None:
+        read(terms)
         if remaining:
             remaining.pop(0)()
-        return found
 
-    monkeypatch.setattr(token_pools, "terms", terms_before)
+    monkeypatch.setattr(CurrentTerms, "_read", read_before)
 
 
 def test_a_grant_that_was_taken_back_wakes_others_and_keeps_its_place_in_line(
