@@ -105,11 +105,12 @@ def test_what_others_change_is_repaired_and_said(api: Any, control_plane: Kubern
     name = f"{project}-development"
     path = f"/api/v1/namespaces/{name}/resourcequotas/project-quota"
     for repairer in (maker, NamespaceMaker(api)):  # of which the second has been started since
-        change(control_plane, path, {"spec": {"hard": {"limits.cpu": "999"}}})
+        change(control_plane, path, {"spec": {"hard": {"limits.cpu": "999", "pods": "50"}}})
         (report,) = repairer.make(wanted)
         assert states(report)["ResourceQuota/project-quota"] == "repaired"
         assert "somebody" in str(report.objects)
         assert quota(api, name)["limits.cpu"] == "4"
+        assert quota(api, name)["pods"] == "50"  # which nobody renders
         (report,) = repairer.make(wanted)
         assert states(report)["ResourceQuota/project-quota"] == "applied"
 
