@@ -36,7 +36,7 @@ class Reporter:
     def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
         #: The fields that an older admin does not know, as long as none refused it.
-        self.tells = {"nodes", "waits_for", "problem"}
+        self.tells = {"nodes", "waits_for", "problem", "queued"}
         self._config = config
         self._engine = engine
         self._clock = clock
@@ -46,6 +46,8 @@ class Reporter:
         #: What the engine said when it was last asked, and the jobs that it counted as running.
         self._measured: dict[str, Any] | None = None
         self._counted: frozenset[str] = frozenset()
+        #: Why executions wait in the engine as of then, by the uid of each.
+        self._queued: dict[str, str] = {}
         #: The jobs that ran or had ended when the engine was last asked, with their stages.
         self._begun: dict[str, Stage] = {}
         self._eta_due_at = 0.0
@@ -64,6 +66,7 @@ class Reporter:
         if now >= self._due_at or (is_changed and not self._engine.is_shared):
             self._due_at = now + _INTERVAL_SECONDS
             self._begun = {key: intent.stage for key, intent in begun.items()}
+            self._queued = work.queued
             try:
                 self._measured = self._ask(now)
                 self._counted = frozenset(begun)
@@ -84,6 +87,8 @@ class Reporter:
                 report["nodes"] = nodes
             if "waits_for" in self.tells and work.waits_for:
                 report["waits_for"] = work.waits_for
+            if "queued" in self.tells and self._queued:
+                report["queued"] = self._queued
         if "problem" in self.tells and self._problem:
             # Of an engine that has told nothing yet the admin keeps what it knows.
             report = {"engine": self._engine.name, **report, "problem": self._problem[:_MOST_PROBLEM]}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 from agent.adoptions import WAS_OVER, Adoptions
@@ -34,6 +35,8 @@ _OVERTIME_SECONDS = 30.0
 _DRAINING = "Its cluster drains, and it had not started."
 #: How much of a lease must be left to start work with it.
 _START_SECONDS = 1.0
+#: Of how many executions the engine's words are told why they wait, and how long these may be.
+_MOST_QUEUED, _QUEUED_LENGTH = 200, 500
 
 
 class Work:
@@ -389,6 +392,17 @@ class Work:
             return []
         held = [intent for intent in self.intents.in_stage(Stage.HELD) if intent.ending is None]
         return [self._task(intent) for intent in held if self.leases.is_confirmed(intent)]
+
+    @property
+    def queued(self) -> dict[str, str]:
+        """Why executions wait in the engine, in its words, by the uid of each; of the first of them."""
+        states = ((intent.uid, self.native.get(intent.key)) for intent in self.intents.in_stage(Stage.SUBMITTED))
+        words = (
+            (uid, state.message[:_QUEUED_LENGTH])
+            for uid, state in states
+            if uid and state is not None and state.phase is NativePhase.QUEUED and state.message
+        )
+        return dict(islice(words, _MOST_QUEUED))
 
     @property
     def is_unconfirmed(self) -> bool:

@@ -75,6 +75,7 @@ class ReportBody(RequestSchema):
     properties = PayloadField("ClusterReport/properties/properties")
     nodes = PayloadField("ClusterReport/properties/nodes")
     waits_for = fields.Raw(metadata={"type": "string"})
+    queued = PayloadField("ClusterReport/properties/queued")
 
 
 def _agent_version(state: ClusterState) -> str | None:

@@ -137,6 +137,7 @@ def view_status(
         is_position_told=sees_fleet,
         obstacle=obstacle,
         waits_for="" if state is None else str(state.report.get("waits_for", "")),
+        engine_says="" if state is None else str(state.report.get("queued", {}).get(execution.uid, "")),
         has_never_synced=state is not None and state.last_sync_at is None,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(context.access, connection, execution, position, now)

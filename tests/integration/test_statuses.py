@@ -66,6 +66,17 @@ def next_step(agent: PlayedAgent, name: str) -> str:
     return text.replace(agent.cluster, "birch").replace(agent.project, "p")
 
 
+def test_why_a_run_waits_in_the_engine_is_said_in_its_words(agent: PlayedAgent) -> None:
+    add(agent, "first", "second")
+    agent.take()
+    uid = execution(agent.client, "first", project=agent.project)["uid"]
+    agent.sync(report={"queued": {uid: "Kubernetes says: exceeded quota: small."}})
+    assert message(agent, "first").endswith("birch has it, and Kubernetes says: exceeded quota: small.")
+    assert message(agent, "second").startswith("QUEUED for 0 s, next at birch: ")
+    agent.sync(report={})
+    assert message(agent, "first").endswith("birch has it, and has not said that it runs.")
+
+
 def test_a_run_is_followed_from_the_queue_to_its_end(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "first", "second", "third")
     clock.advance(5)

@@ -73,6 +73,7 @@ class Circumstances:
     is_position_told: bool = True  #: whether who asks may know how much work of others the cluster has
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     waits_for: str = ""  #: why the agent of its cluster does not start what it has
+    engine_says: str = ""  #: why it waits in the engine of its cluster, in the engine's words
     has_never_synced: bool = False  #: whether its cluster's agent has never synced, although its state was reported
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
@@ -193,7 +194,7 @@ class Circumstances:
         if self.cluster is None or self.silence is not None:
             return f"QUEUED for {age}{self._of}: {self._reason}"
         if self.position is None:
-            held = self.waits_for or "has not said that it runs"
+            held = self.engine_says.rstrip(".") or self.waits_for or "has not said that it runs"
             return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and {held}."
         if self.tokens is not None:
             line = f", {self.tokens.line}" if self.tokens.line else ""

@@ -39,6 +39,10 @@ REPORT = Section(
         "waits_for": Text(
             max_length=4000, description="Why its agent does not start what it has, and takes nothing more."
         ),
+        "queued": MapOf(
+            value=Text(max_length=4000),
+            description="Why executions wait in its engine, in the engine's words, by the `uid` of each.",
+        ),
     }
 )
 
@@ -65,7 +69,7 @@ def eta_of(report: Mapping[str, Any], free: Amounts | None) -> str | None:
 
 
 #: Fields that change with every job, and matter only to strategies that look at load.
-_LOAD_FIELDS = frozenset({"free", "eta", "nodes", "waits_for"})
+_LOAD_FIELDS = frozenset({"free", "eta", "nodes", "waits_for", "queued"})
 
 
 def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

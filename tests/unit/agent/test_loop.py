@@ -549,7 +549,10 @@ def build_reporter(bench: Bench, engine: FakeEngine, tmp_path: Path) -> Reporter
 
 def work_of(*intents: Intent) -> Any:
     return SimpleNamespace(
-        intents=Intents({str(number): intent for number, intent in enumerate(intents)}), problem="", waits_for=""
+        intents=Intents({str(number): intent for number, intent in enumerate(intents)}),
+        problem="",
+        waits_for="",
+        queued={},
     )
 
 

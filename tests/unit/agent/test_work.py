@@ -214,6 +214,21 @@ def test_no_more_jobs_are_submitted_than_there_are_slots(
     assert len(engine.submitted) == 3
 
 
+def test_why_jobs_wait_in_the_engine_is_told_in_its_words(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
+    reference = {**REFERENCE, "uid": "aaaa"}
+    started(work, clock, uid="aaaa")
+    key = key_of(reference)
+    engine.jobs[key] = replace(QUEUED, message="Kubernetes says: " + "x" * 1000)
+    clock.advance(60)
+    work.leases.renew([reference], clock.steady(), confirms=True)
+    work.step()
+    assert work.queued == {"aaaa": ("Kubernetes says: " + "x" * 1000)[:500]}
+    engine.jobs[key] = RUNNING
+    clock.advance(10)
+    work.step()
+    assert work.queued == {}
+
+
 def test_what_cannot_start_beside_others_waits_and_what_was_leased_after_it_too(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:

@@ -66,6 +66,10 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "QUEUED for 12 min: the agent of birch has it, and an exclusive job waits.",
         ),
         (
+            replace(WAITS, position=None, engine_says="Kubernetes says: 0/1 nodes are available."),
+            "QUEUED for 12 min: the agent of birch has it, and Kubernetes says: 0/1 nodes are available.",
+        ),
+        (
             replace(WAITS, waits_for="an exclusive job waits"),
             "QUEUED for 12 min, third in line at birch: its agent takes nothing now: an exclusive job waits.",
         ),
