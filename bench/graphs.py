@@ -111,8 +111,8 @@ def _describe(url: str) -> None:
 
 
 def _core(pace: Pace) -> Iterator[Figure]:
-    # As an admin does it: hundreds of thousands of vertices are only ever in processes that do nothing else. What these
-    # leave behind in the memory of one process makes its decisions twice as slow.
+    # As an admin does it: hundreds of thousands of vertices are only ever in processes that do nothing else, and what
+    # decides has the folded graph.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         sent = other.submit(_large_description, 100 if pace == QUICK else _NODES).result()
     before = _child_seconds()
