@@ -130,7 +130,9 @@ def filters(terms: list[Term], flag: str = "The selector") -> str:
     """Terms as the API takes them."""
     text = "+".join(term.filter for term in terms)
     if len(text) > MOST_FILTER_LENGTH:
-        raise InvalidInput(f"{flag} is {len(text)} characters long; the most is {MOST_FILTER_LENGTH}.")
+        raise InvalidInput(
+            f"{flag} is {len(text)} characters long; the most is {MOST_FILTER_LENGTH}. Ask for it in parts."
+        )
     return text
 
 

@@ -254,7 +254,7 @@ def _place(chosen: Chosen[Document], number: int, is_newest_first: bool) -> str:
 
 def _show_entries(session: Session, entries: list[Document], place: str, *, is_newest_first: bool) -> None:
     if entries and session.printer.is_table:
-        session.printer.note(_summary(session, entries, place, is_newest_first=is_newest_first))
+        session.printer.note(_summary(session, entries, place, order=", newest first" if is_newest_first else ""))
     lines = [line for entry in entries for line in lines_of(session, entry)]
     names = (name_of(entry) for entry in entries)
     session.printer.show(names, lines, entries, _COLUMNS, _REQUEST, empty=_NOTHING)
@@ -264,8 +264,7 @@ def _show_groups(session: Session, groups: list[Document], place: str) -> None:
     """What each request or command did."""
     entries = [entry for group in groups for entry in group["entries"]]
     if groups and session.printer.is_table:
-        requests = f"{place}{count(len(groups), 'request')}: "
-        session.printer.note(_summary(session, entries, requests, is_newest_first=True))
+        session.printer.note(_summary(session, entries, place, order=", newest first, by request"))
     lines = [line for group in groups for line in group_lines(session, group)]
     names = (name_of(entry) for entry in entries)
     session.printer.show(names, lines, groups, {**_COLUMNS, **_REQUEST}, empty=_NOTHING)
@@ -282,11 +281,10 @@ _REQUEST: Columns = {"REQUEST": "request_id"}
 _NOTHING = "Nothing matches."
 
 
-def _summary(session: Session, entries: list[Document], place: str, *, is_newest_first: bool) -> str:
+def _summary(session: Session, entries: list[Document], place: str, *, order: str) -> str:
     """How many entries of each kind are shown, since when, and which of all that match they are."""
     counts = Counter(str(entry["source"]) for entry in entries)
     oldest = min(time for entry in entries if (time := time_of(entry)))
-    order = ", newest first" if is_newest_first else ""
     return f"{place}{listed(counted(counts))}, the oldest {session.printer.when(oldest)}{order}."
 
 
