@@ -8,7 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.commands import create_options, selector_options
+from admin.console.commands import create_options, selector_options, tried_and_done
 from admin.console.executions import SELECTORS, selector_of
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
@@ -45,7 +45,7 @@ def _add_end(word: str, verb: str, done: str, *, give_up: bool) -> None:
         return render(
             "executions/cancel.html",
             title=f"{verb} {key['name']}",
-            commands=[["delete", "execution", *_words(key), *options, "--dryRun"]],
+            commands=tried_and_done(["delete", "execution", *_words(key), *options]),
             key=key,
             word=word,
             verb=verb,
@@ -63,7 +63,7 @@ def _add_end(word: str, verb: str, done: str, *, give_up: bool) -> None:
         return go_to(page("executions", *key.values()), notice)
 
 
-_add_end("cancel", "Cancel", "{} is being ended.", give_up=False)
+_add_end("cancel", "Cancel", "The end of {} was asked for.", give_up=False)
 _add_end("give-up", "Give up", "{} was given up.", give_up=True)
 
 
@@ -75,9 +75,7 @@ def preview_cancel_many() -> str:
     return render(
         "executions/cancel_many.html",
         title="Cancel executions",
-        commands=[
-            ["delete", "execution", "--allProjects", *selector_options(selector, has_flags=False), "--dryRun"],
-        ],
+        commands=tried_and_done(["delete", "execution", "--allProjects", *selector_options(selector, has_flags=False)]),
         query=query,
         selector=selector,
         preview=ask("terminate_executions", {"dry_run": True}, {"selector": selector, "limit": _MOST_ENDED}),
@@ -110,7 +108,7 @@ def preview_redecision(**key: str) -> str:
     return render(
         "executions/redecide.html",
         title=f"Decide again where {key['name']} runs",
-        commands=[["redecide", "--selector", ",".join(f"{name}={value}" for name, value in key.items()), "--dryRun"]],
+        commands=tried_and_done(["redecide", "--selector", ",".join(f"{name}={value}" for name, value in key.items())]),
         key=key,
         execution=execution,
         preview=ask("redecide_executions", {"dry_run": True}, {"selector": _selector(key)}),
@@ -178,7 +176,7 @@ def _repeat_page(
     return render(
         "executions/repeat.html",
         title=f"{verb} {key['name']}",
-        commands=[_repeat_command(word, key, fields, execution, form or {})],
+        commands=tried_and_done(_repeat_command(word, key, fields, execution, form or {})),
         key=key,
         word=word,
         verb=verb,
@@ -197,7 +195,7 @@ def _repeat_command(
     before = _inputs(fields, execution)
     values = read_form(fields, {name: text for name, text in form.items() if text != before.get(name)}).values
     named = [str(values["name"])] if "name" in values else []
-    return ["create", "execution", *named, f"--{word}", *_words(key), *create_options(values), "--dryRun"]
+    return ["create", "execution", *named, f"--{word}", *_words(key), *create_options(values)]
 
 
 def _fields(execution: Mapping[str, Any]) -> list[Field]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from admin.core.executions.selectors import MOST_FILTER_LENGTH, filter_parts, quoted_value
@@ -139,6 +139,16 @@ def create_options(values: Mapping[str, Any]) -> list[str]:
         elif name.startswith("inputs."):
             options += ["--input", f"{name.removeprefix('inputs.')}={json.dumps(value, ensure_ascii=False)}"]
     return options
+
+
+def tried_and_done(words: Sequence[str]) -> list[list[str]]:
+    """A command as a dry run, which shows what it would do, and as the command that does it."""
+    return [[*words, "--dryRun"], list(words)]
+
+
+def why_options(text: str | None, flag: str = "--message") -> list[str]:
+    """The reason that a form gives, as an option of rainbowctl."""
+    return [flag, text] if text else []
 
 
 def update_options(change: Mapping[str, Any]) -> list[str]:

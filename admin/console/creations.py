@@ -7,11 +7,12 @@ from typing import Any
 
 from flask import Response, request
 
-from admin.console.answers import ask, ask_if_allowed, asked_query
-from admin.console.commands import create_options
+from admin.console.answers import ask, asked_query
+from admin.console.commands import create_options, tried_and_done
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
 from admin.console.pages import Pages, Shown, go_to, render
+from admin.console.suggestions import suggestions
 from admin.console.tries import Tried, nested, tried
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import invalid
@@ -50,7 +51,7 @@ _MORE = (
 #: What the form has no field of its own for, of the spec that an execution had which another is to be like.
 _REST = Field("rest", "Everything else", "map", hint="Of `spec` as REST takes it: {annotations: {values: {a: b}}}.")
 _PAGE_SIZE = 50
-_MOST_SUGGESTED = 100
+_SUGGESTED = ("projects", "domains", "pools", "labels", "clusters")
 
 
 @pages.add("GET", "/create", permission="executions.create", shows_some=True)
@@ -84,7 +85,7 @@ def choose_launch_plan() -> str:
         ],
         query=query,
         listed=listed,
-        **_suggestions(),
+        suggested=suggestions(*_SUGGESTED),
     )
 
 
@@ -137,7 +138,7 @@ def _create_page(
     return render(
         "create/form.html",
         title="Create",
-        commands=[_command(values, plan)],
+        commands=_commands(values, plan),
         plan=plan,
         where=_WHERE,
         what=[field for field in fields if field.name.startswith("inputs.")] if plan else _JOB,
@@ -148,24 +149,27 @@ def _create_page(
         made=made,
         placed=placed,
         problems=problems or {},
-        **_suggestions(),
+        suggested=suggestions(*_SUGGESTED),
     )
 
 
-def _command(values: Mapping[str, str], plan: Mapping[str, Any] | None) -> list[str]:
+def _commands(values: Mapping[str, str], plan: Mapping[str, Any] | None) -> list[list[str]]:
+    """The command that creates what a form says, as a dry run first."""
     project, domain = values.get("project") or "PROJECT", values.get("domain") or "DOMAIN"
     read = read_form(_fields(plan), values).values
     named = [str(read["name"])] if "name" in read else []
-    options = [*create_options(read), "--dryRun"]
+    options = create_options(read)
     if plan:
         id = plan["id"]
         where = ["-p", id["project"], "-d", id["domain"]]
         where += [] if project == id["project"] else ["--targetProject", project]
         where += [] if domain == id["domain"] else ["--targetDomain", domain]
-        return ["create", "execution", *named, *where, "--launchplan", id["name"], "--version", id["version"], *options]
+        of_plan = ["--launchplan", id["name"], "--version", id["version"]]
+        return tried_and_done(["create", "execution", *named, *where, *of_plan, *options])
     words = ["create", "execution", *named, "-p", project, "-d", domain, *options]
     command = read.get("spec.job.command") or ([] if "spec.job.image" in read else ["COMMAND"])
-    return [*words, *(["--", *map(str, command)] if command else [])]
+    end = ["--", *map(str, command)] if command else []
+    return [[*words, "--dryRun", *end], [*words, *end]]
 
 
 def _plan_of(form: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -244,20 +248,3 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
         if isinstance(first[name], Mapping) and isinstance(second[name], Mapping):
             both[name] = _merged(first[name], second[name])
     return both
-
-
-def _suggestions() -> dict[str, Any]:
-    """Names that fields suggest, as far as the caller may see them."""
-    lists = {
-        "projects": ("list_projects", "projects", "id"),
-        "domains": ("list_domains", "domains", "id"),
-        "pools": ("list_pools", "pools", "name"),
-        "labels": ("list_labels", "labels", "name"),
-        "clusters": ("list_clusters", "clusters", "name"),
-    }
-    suggested: dict[str, list[str]] = {}
-    for name, (operation, part, key) in lists.items():
-        query = {} if operation == "list_domains" else {"limit": _MOST_SUGGESTED}
-        listed = ask_if_allowed(operation, query)
-        suggested[name] = [str(item[key]) for item in (listed or {}).get(part, ())]
-    return {"suggested": suggested}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from admin.api.failures import translate
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import search_filters, selector_options, sort_options
 from admin.console.filters import limits
@@ -13,6 +14,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import SORT_FIELDS
 from admin.core.live_subjects import Topic
 from admin.core.problems import Invalid
+from admin.errors import NotFound
 from admin.messages.selectors import SelectorFields
 
 pages = Pages("executions")
@@ -56,6 +58,12 @@ def selector_of(query: Mapping[str, str]) -> dict[str, str]:
     return selector
 
 
+def _is_of_ended(phases: str) -> bool:
+    """Whether a list is of phases alone in which nothing can be cancelled."""
+    ended = {phase.value for phase in Phase if phase.is_finished}
+    return bool(phases) and {phase.strip().upper() for phase in phases.split(",")} <= ended
+
+
 def longest_wait(count: Mapping[str, Any]) -> tuple[int, int]:
     """For how long one of those that were counted has waited at most, and how many they are."""
     waiting = count.get("waiting")
@@ -94,6 +102,7 @@ def list_executions() -> str:
         commands=[["get", "execution", *options, *([] if unsorted else sort_options(query))]],
         listed=listed,
         unsorted=unsorted,
+        may_be_unfinished=not _is_of_ended(selector.get("phase", "")),
         **shared,
     )
 
@@ -122,6 +131,17 @@ def list_waiting() -> str:
     )
 
 
+def _explained(key: Mapping[str, str], query: Mapping[str, str]) -> tuple[Any, str | None]:
+    """The explanation of an execution, and what is wrong with the cluster that it is asked about."""
+    try:
+        return ask("explain_execution", query, path=key), None
+    except (Invalid, NotFound) as failure:
+        if "why_not" not in query:
+            raise
+        others = {name: value for name, value in query.items() if name != "why_not"}
+        return ask("explain_execution", others, path=key), translate(failure, "").message
+
+
 @pages.add("GET", _PATH, permission="executions.read", live=(Topic.EXECUTION, Topic.FLEET, Topic.LOG))
 def show_execution(project: str, domain: str, name: str) -> str:
     """One execution."""
@@ -130,6 +150,7 @@ def show_execution(project: str, domain: str, name: str) -> str:
     where = ["-p", project, "-d", domain]
     flags = {"decision": "--decision", "why_not": "--whyNot"}
     asked = [word for field, flag in flags.items() if field in query for word in (flag, query[field])]
+    explanation, unknown = _explained(key, query)
     return render(
         "executions/one.html",
         title=name,
@@ -141,7 +162,8 @@ def show_execution(project: str, domain: str, name: str) -> str:
         key=key,
         query=query,
         execution=ask("get_execution", {"with_status": True}, path=key),
-        explanation=ask("explain_execution", query, path=key),
+        explanation=explanation,
+        unknown=unknown,
         events=ask("list_execution_events", {"limit": 100}, path=key),
         log=ask_if_allowed("get_execution_logs", {"tail": _TAIL_LINES}, path=key),
     )

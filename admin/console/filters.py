@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -11,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from flask import Flask, current_app, g, request
 from jinja2 import Undefined
+from markupsafe import Markup, escape
 
 from admin import __version__
 from admin.api.current import CALLER, access, context
@@ -64,6 +66,21 @@ def ago(text: str) -> str:
     largest = show_duration(abs(seconds)).split(" ")
     span = " ".join(largest[:2])
     return f"in {span}" if seconds <= -1 else f"{span} ago"
+
+
+#: How long ago a status says that its phase began: `RUNNING on east for 4 min 10 s`, `SUCCEEDED on east 2 d 3 h ago`.
+_AGE = re.compile(r"([A-Z_]+(?: on \S+)?) (for )?(\d+ (?:years?|d|h|min|s)(?: \d+ (?:d|h|min|s))?)(?(2)| ago)")
+
+
+def ticking(message: str, since: str) -> Markup:
+    """The sentence of a status, whose age goes on while the page is open."""
+    begin = _AGE.match(message)
+    if begin is None:
+        return escape(message)
+    start, is_span, text = begin[1], begin[2], begin[3] if begin[2] else f"{begin[3]} ago"
+    shape = Markup(' data-span=""') if is_span else ""
+    time = Markup('<time datetime="{}" title="{}"{}>{}</time>').format(since, since, shape, text)
+    return escape(f"{start} {is_span or ''}") + time + escape(message[begin.end() :])
 
 
 def now() -> str:
@@ -203,7 +220,7 @@ def add_to(app: Flask) -> None:
     """Give the templates of an app what they call."""
     environment = app.jinja_env
     environment.trim_blocks = environment.lstrip_blocks = True
-    for filter_ in (ago, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
+    for filter_ in (ago, ticking, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
         environment.filters[filter_.__name__] = filter_
     for function in (page, here, came_from, may, may_somewhere, identity, form_token, notice, differences, limits, now):
         environment.globals[function.__name__] = function

@@ -38,7 +38,7 @@ from admin.console.pages import ANEW, PREFIX, Page
 from admin.console.responses import finish
 from admin.console.signing_in import GATE
 from admin.core.permissions import PERMISSIONS
-from admin.errors import RainbowError, Unauthenticated
+from admin.errors import PathNotFound, RainbowError, Unauthenticated
 
 #: Each noun's pages.
 _PAGES = (
@@ -110,6 +110,8 @@ class Console:
             asked = quote(request.path) + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
             return _redirect(filters.page("sign-in", next=asked if asked != f"{PREFIX}/" else None))
         answered = error_answer(error, request_id)
+        if type(error) is PathNotFound and error.message == PathNotFound().message:
+            answered["message"] = "There is no such page. The parts of the console are above."
         page = render_template("error.html", title=_TITLES.get(error.status, "Error"), error=answered)
         response = Response(page, status=error.status, mimetype="text/html")
         if error.retry_after is not None:

@@ -10,7 +10,7 @@ from flask import Response
 from admin.api.current import access, context
 from admin.api.failures import translate
 from admin.console.answers import ask, ask_if_allowed, asked_query, error_answer
-from admin.console.commands import history_words
+from admin.console.commands import history_words, tried_and_done
 from admin.console.filters import may, page, scope_keys
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.settings import asked_scope, scope_options, scope_text
@@ -110,9 +110,16 @@ def show_revision(number: str) -> str:
         commands=[["history", number]],
         revision=revision,
         older=[entry["number"] for entry in earlier["revisions"]] if earlier else [],
+        newer=_newer(revision, earlier),
         may_restore=_may_restore(revision),
         part=_part(revision["changes"], query),
     )
+
+
+def _newer(revision: Mapping[str, Any], listed: Mapping[str, Any] | None) -> int | None:
+    """The number of the next revision; None after the last, and where it may be one that the caller may not see."""
+    is_told = listed is not None and not access().is_restricted
+    return revision["number"] + 1 if listed and is_told and listed["head"] > revision["number"] else None
 
 
 def _may_restore(revision: Mapping[str, Any]) -> bool:
@@ -153,11 +160,12 @@ def preview_rollback(number: str) -> Shown:
         if error.status != 409:
             raise
     keys = asked_scope(query)
+    restorable = ["--restorable"] if "restorable" in target else []
     what = ["--to", number, *scope_options(keys)] if keys else [number]
     shown = render(
         "history/roll_back.html",
         title=f"Roll back to revision {number}" if keys else f"Roll back revision {number}",
-        commands=[["rollback", *what, "--dryRun"]],
+        commands=tried_and_done(["rollback", *what, *restorable]),
         number=number,
         keys=keys,
         scope=scope_text(keys) if keys else None,
@@ -181,4 +189,12 @@ def roll_back(form: Mapping[str, str], number: str) -> Response:
     changed = ask("roll_back", body=body)
     if not changed["changed"]:
         return go_to(page("history"), "Everything was like that already.")
-    return go_to(page("history", str(changed["revision"])), f"Rolled back by revision {changed['revision']}.")
+    return go_to(_page_after(changed), f"Rolled back by revision {changed['revision']}.")
+
+
+def _page_after(rolled_back: Mapping[str, Any]) -> str:
+    """The page after a rollback: of one setting that which lets what waits there adopt it, as after an edit."""
+    rows = [row for row in rolled_back["rows"] if row["action"] != "unchanged"]
+    if len(rows) == 1 and scope_keys(rows[0]):
+        return page("settings", "changed", **scope_keys(rows[0]), resource_type=rows[0]["resource_type"])
+    return page("history", str(rolled_back["revision"]))

@@ -55,8 +55,19 @@ def show_overview() -> str:
         # Not when the page is shown anew: days change slowly, and to count many executions takes longer than all else.
         **({"days": None} if ANEW in request.headers else _days()),
         heights=heights,
-        changes=ask_if_allowed("list_timeline", {"source": "revision", "limit": _FEW}),
+        changes=_changes(),
     )
+
+
+def _changes() -> list[dict[str, Any]] | None:
+    """What people changed last: revisions, and what they did to clusters, where the caller may see it."""
+    entries: list[dict[str, Any]] = []
+    for source in ("revision", "cluster-event"):
+        listed = ask_if_allowed("list_timeline", {"source": source, "limit": _FEW})
+        if listed is None:
+            return None
+        entries += [entry for entry in listed["entries"] if entry.get("author")]
+    return sorted(entries, key=lambda entry: str(entry["at"]), reverse=True)[:_FEW]
 
 
 def _phases() -> list[dict[str, Any]] | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flask import Response, g
 
 from admin.api.failures import translate
 from admin.console.answers import ask, asked_query, error_answer
-from admin.console.commands import update_options
+from admin.console.commands import tried_and_done, update_options, why_options
 from admin.console.filters import leaves, page
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.setting_forms import (
@@ -24,6 +25,7 @@ from admin.console.setting_forms import (
     with_problems,
 )
 from admin.console.settings import asked_scope, kind_called, scope_of, scope_options, scope_text
+from admin.console.suggestions import suggestions
 from admin.core.executions.selectors import quoted_value
 from admin.core.problems import Invalid, invalid
 from admin.core.settings.scopes import SCOPE_KEYS, Level
@@ -35,6 +37,8 @@ pages = Pages("setting-edits")
 _EDIT, _APPLY, _DELETE = "/settings/edit", "/settings/apply", "/settings/delete"
 _REDECIDE = "/settings/redecide"
 _MESSAGE_LENGTH = 1000
+#: The list of names that a field suggests, by what it refers to. The tags of queues are lines of a text.
+_SUGGESTED = {"pool": "pools", "label": "labels", "token pool": "token_pools"}
 #: Of how many executions the names stand in the address of a list.
 _MOST_NAMED = 20
 #: How many executions one form decides again; what is left has a form of its own.
@@ -65,6 +69,12 @@ class _Place:
     def home(self) -> str:
         """The page of the scope, at the card of the kind."""
         return f"{page('settings', **self.keys)}#{self.kind['noun']}"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The lists of names that fields of the kind suggest, by the paths of the fields."""
+        refers_to = self.kind.get("refers_to") or {}
+        return {path: _SUGGESTED[noun] for path, noun in refers_to.items() if noun in _SUGGESTED}
 
     def row(self) -> tuple[Any, int]:
         """The payload that is stored there, None for none, and its version, 0 for none."""
@@ -113,7 +123,12 @@ def _form(
     error: RainbowError | None = None,
     is_stale: bool = False,
 ) -> str:
-    shown = fields if fields is not None else fields_of(place.kind["schema"], payload, place.above())
+    above = place.above() if raw is None else {}
+    if fields is None:
+        shown: Sequence[FormField] = fields_of(place.kind["schema"], payload, above)
+    else:
+        shown = [replace(entry, above=above.get(entry.path)) for entry in fields]
+    names = place.names
     answered = None if error is None else error_answer(error)
     details = answered["details"] if answered else []
     return render(
@@ -129,6 +144,8 @@ def _form(
         message=message,
         error=answered,
         is_stale=is_stale,
+        names=names,
+        suggested=suggestions(*dict.fromkeys(names.values())),
     )
 
 
@@ -156,6 +173,7 @@ def plan_setting(form: Mapping[str, str]) -> Shown:
     place, version = _Place(), _version(form)
     payload, stored = place.row()
     message, raw = form.get("message", "").strip()[:_MESSAGE_LENGTH], form.get("payload")
+    above = {path: leaf for path, leaf in place.above().items() if leaf["value"] is not None}
     fields = None if raw is not None else sent_fields(form, place.kind["schema"])
     try:
         change = _change(place, payload, fields, raw)
@@ -171,10 +189,13 @@ def plan_setting(form: Mapping[str, str]) -> Shown:
     return render(
         "settings/plan.html",
         title=f"Plan {place.kind['name']}",
-        commands=[["update", place.kind["noun"], *scope_options(place.keys), *update_options(change), "--dryRun"]],
+        commands=tried_and_done(
+            ["update", place.kind["noun"], *scope_options(place.keys), *update_options(change), *why_options(message)]
+        ),
         place=place,
         scope=scope_text(place.keys),
         before=payload,
+        above=above,
         after=_after(place, plan),
         plan=plan,
         change=json.dumps(change),
@@ -256,7 +277,7 @@ def preview_delete() -> str:
     return render(
         "settings/delete.html",
         title=f"Delete {place.kind['name']}",
-        commands=[["delete", place.kind["noun"], *scope_options(place.keys), "--dryRun"]],
+        commands=tried_and_done(["delete", place.kind["noun"], *scope_options(place.keys)]),
         place=place,
         scope=scope_text(place.keys),
         before=payload,

@@ -27,6 +27,7 @@ GATE = "rainbow-gate"
 
 _LOGIN_COOKIE = "rainbow-login"
 _LOGIN_SECONDS = 600
+_WRONG_TOKEN = "This token is unknown, revoked or expired. Check that all of it was copied, or use another one."
 _FINISH = "/sign-in/openid/finish"
 _MOST_CHARACTERS = 2000  #: of an address, so that it fits into a cookie
 #: Addresses of this console: no other host, and nothing that a browser might take for one.
@@ -40,7 +41,7 @@ def sign_in() -> str:
     return _page(query.get("next"))
 
 
-def _page(after: str | None, error: RainbowError | None = None) -> str:
+def _page(after: str | None, error: str | None = None) -> str:
     openid = context().settings.openid
     return render(
         "sign_in.html",
@@ -57,14 +58,16 @@ def sign_in_with_token(form: Mapping[str, str]) -> Shown:
     """Begin a session with a token; a wrong one is said on the page."""
     try:
         return _begin(form.get("token", "").strip(), form.get("next"))
+    except Unauthenticated as error:
+        return _refused(error, form.get("next"), _WRONG_TOKEN)
     except RainbowError as error:
         return _refused(error, form.get("next"))
 
 
-def _refused(error: RainbowError, after: str | None) -> Response:
+def _refused(error: RainbowError, after: str | None, told: str | None = None) -> Response:
     """The page for signing in, with why that failed."""
     request.environ[FAILURE] = error  # to be audited
-    shown = Response(_page(after, error), status=error.status, mimetype="text/html")
+    shown = Response(_page(after, told or error.message), status=error.status, mimetype="text/html")
     if error.retry_after is not None:
         shown.headers["Retry-After"] = str(error.retry_after)
     return shown

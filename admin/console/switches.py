@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response
 
 from admin.console.answers import ask, asked_query
+from admin.console.commands import tried_and_done
 from admin.console.filters import page
 from admin.console.fleet import SWITCHES
 from admin.console.pages import Pages, confirmed_name, go_to, render
@@ -75,7 +76,7 @@ def _preview(name: str, switch: str, given: Mapping[str, str], refusal: Invalid 
     return render(
         "fleet/switch.html",
         title=f"{switch.capitalize()} {name}",
-        commands=[[*words, "--dryRun"], words],
+        commands=tried_and_done(words),
         name=name,
         switch=switch,
         meaning=_MEANINGS[switch],

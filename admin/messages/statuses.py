@@ -51,7 +51,7 @@ class TimesAnswer(Answer):
     ] = None
     run_seconds: Annotated[float, Meta(description="Of all its attempts, as far as agents were heard.")]
     unreported_seconds: Annotated[
-        float | None, Meta(description="After a job had ended, until its agent was heard again, if that was silent.")
+        float | None, Meta(description="After a job had ended, until its agent was heard to say so.")
     ] = None
     unknown_seconds: Annotated[
         float | None, Meta(description="While an agent was silent, and nobody knows whether the job ran.")

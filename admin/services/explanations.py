@@ -375,7 +375,7 @@ def _candidates(
         str(execution.key),
         decision.cluster,
         switched_by,
-        decision.decided_at,
+        None,  # the sentence is read at any time after the decision
     )
 
 

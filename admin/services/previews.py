@@ -125,7 +125,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     preview = replace(preview, not_examined=preview.not_examined + beyond)
     closed = [state.name for state in states if not fleet_then.clusters[state.name].is_able]
     going_on = _notes_of_running(connection, [name for name in closed if name not in draining])
-    notes = [*notes_of_silent_clusters(silent), *going_on]
+    notes = [*notes_of_silent_clusters(silent), *going_on, *_note_of_the_last(fleet_now, fleet_then)]
     return replace(preview, notes=notes, new_executions=_kept_out(context, connection, fleet_now, fleet_then, closed))
 
 
@@ -162,6 +162,14 @@ def _notes_of_running(connection: Connection, clusters: Iterable[str]) -> Iterat
         if number:
             kept = "1 execution" if number == 1 else f"{number} executions"
             yield f"Cluster '{name}' keeps the {kept} that its agent has."
+
+
+def _note_of_the_last(before: Fleet, after: Fleet) -> Iterator[str]:
+    """A sentence where switches leave no cluster that takes work."""
+    if any(cluster.is_able for cluster in before.clusters.values()) and not any(
+        cluster.is_able for cluster in after.clusters.values()
+    ):
+        yield "No cluster takes work then: every new execution waits until one does."
 
 
 def _kept_out(

@@ -55,7 +55,8 @@ class ClusterEvent:
             return self.proven_author
         if self.type == REGISTERED:
             return BY_AGENT
-        return ANONYMOUS if self.claimed_by or self.type in (*BY_OPERATORS, DESCRIBED) else None
+        is_asked_for = self.moves is not None or self.type in (*BY_OPERATORS, DESCRIBED)
+        return ANONYMOUS if self.claimed_by or is_asked_for else None
 
     @property
     def provenance(self) -> Provenance:
@@ -146,7 +147,9 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         query = query.where(moved_clusters.c.cluster == filters.moved, cluster_events.c.number == number)
     if filters.actor == ANONYMOUS:
         by_somebody = or_(
-            cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_((*BY_OPERATORS, DESCRIBED))
+            cluster_events.c.claimed_by.is_not(None),
+            cluster_events.c.moves.is_not(None),
+            cluster_events.c.type.in_((*BY_OPERATORS, DESCRIBED)),
         )
         query = query.where(cluster_events.c.proven_author.is_(None), by_somebody)
     elif filters.actor == BY_AGENT:

@@ -18,7 +18,7 @@ _OUTCOMES = {
     "RUNS_AGAIN": "would be ended and run again",
     "ENDS": "would be ended",
     "ENDING": "being ended already",
-    "STAYS": "would stay",
+    "STAYS": "would stay until `rainbowctl redecide`",
 }
 #: Executions that are listed beside a difference; `-o wide` lists all that the answer has.
 FEW = 20

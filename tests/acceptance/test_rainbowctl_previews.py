@@ -184,8 +184,8 @@ def test_new_settings_say_what_redecide_would_move(shell: Shell) -> None:
     [effect] = answer["executions"]["effects"]
     assert (effect["id"]["name"], effect["cluster"], effect["redecided_cluster"]) == ("set", "east", "north")
     text = " ".join(shell.ok(f"{put} arctic --dryRun").split())
-    assert "Stays at east; `rainbowctl redecide` would move it to north." in text
-    assert "Executions: 1 would stay. " in text
+    assert "Waits at east until it is decided again, which would move it to north." in text
+    assert "Executions: 1 would stay until `rainbowctl redecide`. " in text
     assert state(shell) == before
 
 

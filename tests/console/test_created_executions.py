@@ -55,7 +55,7 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.wait_for_selector("[data-live] :text-is('RUNNING')")
         page.click("text='Cancel…'")
         visitor.confirm("stopped")
-        assert "stopped is being ended." in visitor.status
+        assert "The end of stopped was asked for." in visitor.status
         page.wait_for_selector("[data-live] :text-is('ABORTED')")
         assert site.ended("stopped")["closure"]["phase"] == "ABORTED"
         visitor.check()

@@ -228,7 +228,7 @@ def test_an_editor_creates_follows_cancels_and_repeats_an_execution(browser: Bro
         )
         page.click("text=Cancel…")
         visitor.confirm("mine")
-        assert "mine is being ended." in visitor.status
+        assert "The end of mine was asked for." in visitor.status
         console.agents["east"].report(lease, "ABORTED")
         assert "ABORTED" in visitor.visit(f"{_RUNS}/mine").inner_text("main")
         for word, name in (("Relaunch", "mine-2"), ("Recover", "mine-3")):

@@ -155,7 +155,8 @@ def test_signing_in_leads_to_no_other_site(app: Flask, address: str) -> None:
 def test_a_wrong_token_is_said_on_the_page(app: Flask) -> None:
     browser, answer = signed_in(app, Person(made_user(app).client, "rbu-00000000-wrong"))
     assert answer.status_code == 401
-    assert "This token is unknown, revoked or expired." in answer.text
+    assert "This token is unknown, revoked or expired. Check that all of it was copied" in answer.text
+    assert "RAINBOW_TOKEN" not in answer.text
     assert browser.get("/console/").status_code == 302
 
 

@@ -84,12 +84,18 @@ def test_silent_rungs_are_folded_and_each_loser_has_its_reason(shared: FlaskClie
     put_cluster(shared, f"other-{project}")
     created(shared, "e", project=project, cluster_assignment={"cluster_pool_name": f"p-{project}"})
     page = shared.get(f"{address(project, 'e')}?why_not=other-{project}")
-    assert re.search(r"\d+ rungs said nothing", page.text)
+    assert re.search(r"\d+ other places where a cluster could be named say nothing", page.text)
     chosen, loser = re.findall(r"<tr(?: class=\"chosen\")?><th scope=\"row\"><a [^>]*><bdi>(\w+-\w+)", page.text)[:2]
     assert (chosen, loser) == (f"one-{project}", f"two-{project}")
     assert "able; costs 4, against 3 at" in page.text
     assert page.text.count('<svg class="share') == 2
     assert f"cluster 'other-{project}' was not a candidate" in main(page)
+    unknown = shared.get(f"{address(project, 'e')}?why_not=nowhere-{project}")
+    assert unknown.status_code == 200
+    assert re.search(rf'id="why-not">[^<]*nowhere-{project}', unknown.text)
+    listed = f"/console/executions?project={project}&phase="
+    assert "Cancel all that fit" in shared.get(f"{listed}queued").text
+    assert "Cancel all that fit" not in shared.get(f"{listed}SUCCEEDED").text
 
 
 def test_controls_of_a_log_are_shown_and_do_nothing() -> None:

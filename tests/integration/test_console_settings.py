@@ -200,7 +200,22 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     waiting = api.get(f"/console/executions/{PROJECT}/{DOMAIN}/waits").text
     assert f'href="{html.escape(path)}">Change the pool at {PROJECT}/{DOMAIN}' in waiting
     assert 'href="/console/fleet/pools/first">The clusters of pool first' in waiting
+    form = api.get(path).text
+    assert re.search(r'<datalist id="pools"><option value="first"><option value="second"></datalist>', form)
+    assert re.search(r'<input name="value.0" value="first" list="pools"', form)
+    assert "/pools?limit" not in form  # what is suggested is not what the page is about
     planned = plan(api, path, {"cluster_pool_name": ("set", "second")}, message="East is full.")
+    stays = re.search(r"<p>(1 waits there now and stays .*?)</p>", planned.text, re.S)
+    assert stays is not None
+    assert " ".join(re.sub(r"<[^>]*>", "", stays[1]).split()) == (
+        "1 waits there now and stays until it is decided again: after applying, “Decide them again” does it; "
+        "that would move it to west."
+    )
+    assert "Waits at east until it is decided again, which would move it to west." in planned.text
+    command = f"rainbowctl update cluster-pool-attribute -p {PROJECT} -d {DOMAIN}"
+    for end in (" --dryRun", ""):
+        said = f"{command} --set 'cluster_pool_name=\"second\"' --message 'East is full.'{end}</code>"
+        assert said in html.unescape(planned.text)
     assert re.search(r"<del[^>]*>first</del>.*<ins[^>]*>second</ins>", planned.text, re.S)
     assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
     applied = apply(api, planned, path)
@@ -224,8 +239,12 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     head = fields(api.get(preview).text)["head"]
     assert send(api, preview, preview, head=head, confirmation="wrong").status_code == 400
     rolled = send(api, preview, preview, head=head, confirmation=str(number), message="A mistake.")
-    assert rolled.location == f"/console/history/{number + 1}"
-    assert "Rolled back: " in api.get(f"/console/history/{number}").text
+    assert rolled.location == applied.location  # what waits may be decided again there, as after the edit
+    assert "1 another cluster" in api.get(rolled.location).text
+    undone = api.get(f"/console/history/{number}").text
+    assert "Rolled back: " in undone
+    assert "/roll-back" not in undone
+    assert f'href="/console/history/{number + 1}">Newer</a>' in undone
     assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
     again = send(api, preview, f"/console/history/{number + 1}/roll-back", head=head, confirmation=str(number))
     assert again.status_code == 409  # another revision was made since that preview
@@ -310,6 +329,8 @@ def test_a_wrong_value_keeps_the_form_and_says_why_at_its_field(api: FlaskClient
     stands = plan(api, path, {"limits.cpu": ("inherit", "2")})
     assert stands.status_code == 400
     assert "stands on &#39;inherit&#39;" in stands.text
+    inherited = re.findall(r'<p class="inherits">', api.get(path).text)
+    assert len(re.findall(r'<p class="inherits">', stands.text)) == len(inherited) > 0
     nothing = plan(api, path, {})
     assert "stays as it is" in nothing.text
     assert get(api, "revisions")["revisions"] == []

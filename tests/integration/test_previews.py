@@ -682,7 +682,7 @@ def test_the_preview_of_a_switch_counts_what_goes_on_and_the_scopes_that_are_lef
     with nothing_stored(context):
         answer = preview(api, word)
     goes_on = [] if word == "drain" else ["Cluster 'east' keeps the 1 execution that its agent has."]
-    assert answer.get("notes", []) == goes_on
+    assert answer["notes"] == [*goes_on, "No cluster takes work then: every new execution waits until one does."]
     new = answer["new_executions"]
     assert (new["refused"], new["waiting"], new["complete"]) == (0, 2, True)  # the projects of the domain
     [reason] = new["reasons"]

@@ -445,6 +445,10 @@ def test_redecide_goes_on_after_those_of_a_request_with_a_limit_and_with_its_eve
         ("ana", "4 decided again: a -> b: 4"),
     ]
     assert {state(api, f"e{number}")[0] for number in range(5)} == {"b"}
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    ok(api.post(f"{API}/executions/redecide", json={"selector": {"project": PROJECT}}))
+    unnamed = get(api, "timeline?source=redecision&actor=anonymous")["entries"]
+    assert (len(unnamed), unnamed[0]["author"], "claimed_by" in unnamed[0]) == (3, "anonymous", False)
     for wrong in ({"limit": 0}, {"limit": 1001}, {"token": "x"}):
         field = next(iter(wrong))
         refused(api.post(f"{API}/executions/redecide", json={**body, **wrong}), 400, "invalid_request", field)

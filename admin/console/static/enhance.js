@@ -35,7 +35,7 @@ async function copy(node) {
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
-    const isCopied = await copy(button.previousElementSibling).catch(() => false);
+    const isCopied = await copy(button.parentElement.querySelector("code")).catch(() => false);
     button.textContent = isCopied ? "Copied" : "Press Ctrl+C";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
@@ -73,20 +73,31 @@ const ahead = Date.parse(document.body.dataset.now) - Date.now();
 const UNITS = [["year", 31536000], ["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 const EVERY_MILLISECONDS = 5000;
 
-function ago(then) {
-  const seconds = (Date.now() + ahead - then) / 1000;
+function inUnits(seconds, most) {
+  const start = UNITS.findIndex(([, size]) => seconds >= size);
+  let rest = seconds;
+  const parts = [];
+  for (const [unit, size] of start < 0 ? [UNITS.at(-1)] : UNITS.slice(start, start + most)) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count || !parts.length) parts.push(`${count} ${unit}${unit === "year" && count > 1 ? "s" : ""}`);
+  }
+  return parts.join(" ");
+}
+
+// A span, as in the sentence that says how long something runs, has its two largest units.
+function ago(time) {
+  const seconds = (Date.now() + ahead - Date.parse(time.dateTime)) / 1000;
   const rest = Math.floor(Math.abs(seconds));
-  const [unit, size] = UNITS.find(([, size]) => rest >= size) ?? UNITS.at(-1);
-  const count = Math.floor(rest / size);
-  const span = `${count} ${unit}${unit === "year" && count > 1 ? "s" : ""}`;
-  return seconds <= -1 ? `in ${span}` : `${span} ago`;
+  if ("span" in time.dataset) return inUnits(seconds < 0 ? 0 : rest, 2);
+  return seconds <= -1 ? `in ${inUnits(rest, 1)}` : `${inUnits(rest, 1)} ago`;
 }
 
 function updateTimes() {
   if (document.hidden) return;
   const selection = getSelection();
   for (const time of document.querySelectorAll("time[datetime]")) {
-    const text = ago(Date.parse(time.dateTime));
+    const text = ago(time);
     if (time.textContent !== text && !(!selection.isCollapsed && selection.containsNode(time, true))) {
       time.textContent = text;
     }

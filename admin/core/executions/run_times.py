@@ -14,6 +14,8 @@ from admin.core.json_text import JsonObject
 _NONE = timedelta(0)
 #: Whatever an agent has measured, nothing ran for longer: a hundred years.
 _MOST_SECONDS = 100 * 365 * 86400.0
+#: A report that takes no longer than this counts as coming at once.
+_PROMPT = timedelta(seconds=1)
 
 
 class TimedAttempt(Protocol):
@@ -37,7 +39,7 @@ class Spent:
     """How the time of one attempt was spent, from its start."""
 
     running: timedelta
-    unreported: timedelta = _NONE  #: after its job had ended, until its agent was heard again
+    unreported: timedelta = _NONE  #: after its job had ended, until its agent was heard to say so
     unknown: timedelta = _NONE  #: while its agent was silent, and nobody knows whether it ran
 
 
@@ -47,7 +49,7 @@ class Times:
 
     waiting: float  #: in the queue, in back-off and until its cluster started it
     running: float  #: of all its attempts
-    unreported: float  #: after a job had ended, until its agent was heard again
+    unreported: float  #: after a job had ended, until its agent was heard to say so
     unknown: float  #: while an agent was silent, and nobody knows whether the job ran
     backing_off: float = 0.0  #: of what it waited, until its next attempt was due
     total: float  #: until it ended, and its job too where that was confirmed later; or until now
@@ -69,7 +71,10 @@ def spend(attempt: TimedAttempt, now: datetime, silent_since: datetime | None, m
     if measured is not None:
         running = timedelta(seconds=min(measured, _MOST_SECONDS))
     if since is None:
-        return Spent(running=running)
+        if measured is None or started_at is None or attempt.reported_at is None:
+            return Spent(running=running)
+        late = attempt.reported_at - started_at - running
+        return Spent(running=running, unreported=late if late > _PROMPT else _NONE)
     if started_at is not None and measured is None:  # a job may go on beside the attempt that follows it
         running = min(running, max(_NONE, over_at - started_at))
     return Spent(running=running, unreported=late_by(attempt) or _NONE)

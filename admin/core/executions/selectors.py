@@ -426,8 +426,9 @@ def parse_count(text: str) -> int:
 
 
 def _word(field: str, text: str) -> str:
-    """One of the field's fixed values; states may be given by Flyte's numbers."""
+    """One of the field's fixed values; states may be given by Flyte's numbers, phases in small letters."""
     word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
+    word = word.upper() if field == "phase" else word
     if word and word not in WORDS[field]:
         raise Invalid(unknown_problem(field, field, text, WORDS[field], most=len(WORDS[field])))
     return word

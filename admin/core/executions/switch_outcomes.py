@@ -101,7 +101,8 @@ def _tell_budget(at: datetime) -> str:
 def of_settings(cluster: str | None, redecided: str | None, reason: str) -> SwitchOutcome:
     """The outcome of new settings for an execution in the queue, which count for it once it is decided again."""
     then = f"move it to {redecided}" if redecided is not None else f"leave it without a cluster: {reason.rstrip('.')}"
-    message = f"Stays {f'at {cluster}' if cluster else 'as it is'}; `rainbowctl redecide` would {then}."
+    where = f"at {cluster}" if cluster else "without a cluster"
+    message = f"Waits {where} until it is decided again, which would {then}."
     return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster, redecided_cluster=redecided)
 
 

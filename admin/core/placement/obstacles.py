@@ -200,7 +200,7 @@ def switched_state(verdict: Verdict) -> str | None:
     return None if verdict.passed else SWITCHED_STATES.get(verdict.filter)
 
 
-def describe_drop(reason: str, event: Provenance | None, now: datetime, *, is_told: bool = True) -> str:
+def describe_drop(reason: str, event: Provenance | None, now: datetime | None, *, is_told: bool = True) -> str:
     """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`.
 
     Without who is behind it where that is not told.

@@ -64,12 +64,12 @@ def render_candidates(
     key: str,
     chosen: str | None,
     switched_by: SwitchedBy,
-    now: datetime,
+    now: datetime | None,
 ) -> list[dict[str, Any]]:
     """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made.
 
     `switched_by` are the events that set the states of `switched_candidates`, by cluster and state. Ages are counted
-    from `now`, which is the time of the decision for one of the past.
+    from `now`; without it, as for a decision of the past, times themselves are told.
     """
     strategy = STRATEGIES[trail["strategy"]]
     by_position = strategy.score_by_position
@@ -137,7 +137,7 @@ def _why_not(
     rules: Sequence[JsonObject],
     choose_by: str,
     switched_by: SwitchedBy,
-    now: datetime,
+    now: datetime | None,
 ) -> str:
     """Why a candidate was not chosen: the filters that it fails, or how it compares with the one that was."""
     failed = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]

@@ -54,6 +54,14 @@ def test_what_its_agent_has_measured_counts_also_beyond_the_time_at_which_it_was
     assert spend(given_up, NOON + timedelta(seconds=300), None, None).running == timedelta(seconds=80)
 
 
+def test_an_end_that_its_agent_told_late_is_no_waiting() -> None:
+    over = attempt(started=265, ended=912, reported=912, silent=None)
+    times = add_up([spend(over, NOON + timedelta(hours=1), None, 600.0)], timedelta(seconds=912))
+    assert (times.waiting, times.running, times.unreported) == (265, 600, 47)
+    prompt = spend(over, NOON + timedelta(hours=1), None, 646.5)
+    assert (prompt.running.total_seconds(), prompt.unreported) == (646.5, timedelta(0))
+
+
 def test_what_runs_at_a_cluster_that_is_silent_now_is_not_known_since_then() -> None:
     running = attempt(started=10, ended=None, reported=None, silent=None)
     spent = spend(running, NOON + timedelta(seconds=100), at(40), None)

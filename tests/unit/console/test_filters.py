@@ -1,0 +1,30 @@
+"""What templates call."""
+
+from __future__ import annotations
+
+import pytest
+
+from admin.console.filters import ticking
+
+SINCE = "2026-03-01T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("message", "start", "shown", "rest"),
+    [
+        ("RUNNING on east for 4 min 10 s: by <pool>.", "RUNNING on east for ", "4 min 10 s", ": by &lt;pool&gt;."),
+        ("QUEUED for 0 s, first at east: full.", "QUEUED for ", "0 s", ", first at east: full."),
+        ("TIMED_OUT 2 years 3 d ago: too late.", "TIMED_OUT ", "2 years 3 d ago", ": too late."),
+        ("SUCCEEDED on east 5 s ago after 10 min: by x.", "SUCCEEDED on east ", "5 s ago", " after 10 min: by x."),
+    ],
+)
+def test_the_age_of_a_phase_goes_on(message: str, start: str, shown: str, rest: str) -> None:
+    span = ' data-span=""' if " for " in start else ""
+    time = f'<time datetime="{SINCE}" title="{SINCE}"{span}>{shown}</time>'
+    assert ticking(message, SINCE) == f"{start}{time}{rest}"
+
+
+def test_a_sentence_without_an_age_is_shown_as_it_is() -> None:
+    assert ticking("QUEUED: in back-off <after> exit 1, next attempt in 5 s.", SINCE) == (
+        "QUEUED: in back-off &lt;after&gt; exit 1, next attempt in 5 s."
+    )
