@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 
 from admin.api.failures import translate
@@ -84,7 +85,15 @@ def list_executions() -> str:
         shared |= {"by": by, "most_counted": most}
         counted = ask("count_executions", {**selector, "by": by, "limit": most, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
-        return render("executions/counts.html", title="Executions", commands=commands, counted=counted, **shared)
+        days = [count["value"] for count in counted["counts"] if by == "day"]
+        return render(
+            "executions/counts.html",
+            title="Executions",
+            commands=commands,
+            counted=counted,
+            next_days={day: (date.fromisoformat(day) + timedelta(days=1)).isoformat() for day in days},
+            **shared,
+        )
     paging = {name: query[name] for name in (*_SORTS, "limit", "token") if name in query}
     unsorted = None
     try:

@@ -68,6 +68,11 @@ def ago(text: str) -> str:
     return f"in {span}" if seconds <= -1 else f"{span} ago"
 
 
+def so_far(text: str) -> str:
+    """How long something goes on that began at a time."""
+    return show_duration((context().clock() - moment(text)).total_seconds())
+
+
 #: How long ago a status says that its phase began: `RUNNING on east for 4 min 10 s`, `SUCCEEDED on east 2 d 3 h ago`.
 _AGE = re.compile(r"([A-Z_]+(?: on \S+)?) (for )?(\d+ (?:years?|d|h|min|s)(?: \d+ (?:d|h|min|s))?)(?(2)| ago)")
 
@@ -220,7 +225,21 @@ def add_to(app: Flask) -> None:
     """Give the templates of an app what they call."""
     environment = app.jinja_env
     environment.trim_blocks = environment.lstrip_blocks = True
-    for filter_ in (ago, ticking, duration, size, number, curl, command, as_json, compact, amounts, leaves, scope_keys):
+    for filter_ in (
+        ago,
+        so_far,
+        ticking,
+        duration,
+        size,
+        number,
+        curl,
+        command,
+        as_json,
+        compact,
+        amounts,
+        leaves,
+        scope_keys,
+    ):
         environment.filters[filter_.__name__] = filter_
     for function in (page, here, came_from, may, may_somewhere, identity, form_token, notice, differences, limits, now):
         environment.globals[function.__name__] = function

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -93,6 +94,9 @@ def test_silent_rungs_are_folded_and_each_loser_has_its_reason(shared: FlaskClie
     unknown = shared.get(f"{address(project, 'e')}?why_not=nowhere-{project}")
     assert unknown.status_code == 200
     assert re.search(rf'id="why-not">[^<]*nowhere-{project}', unknown.text)
+    counts = shared.get(f"/console/executions?project={project}&by=day").text
+    [(day, next_day)] = re.findall(r"created_after=([\d-]+)&amp;created_before=([\d-]+)", counts)
+    assert date.fromisoformat(next_day) - date.fromisoformat(day) == timedelta(days=1)
     listed = f"/console/executions?project={project}&phase="
     assert "Cancel all that fit" in shared.get(f"{listed}queued").text
     assert "Cancel all that fit" not in shared.get(f"{listed}SUCCEEDED").text

@@ -49,7 +49,7 @@ def test_executions_that_would_move_are_told_and_nothing_is_written(app: Flask, 
     assert answer.status_code == 200
     page = words_of(answer.text)
     assert "1 executions since" in page
-    assert "decided again with 2 documents: 1 would go elsewhere" in page
+    assert "tried with 2 documents: 1 would go elsewhere" in page
     assert f"train {PROJECT}/{DOMAIN} east pool gpu west pool gpu" in page
     assert "Assumed the fleet as it is now" in page
     assert f'href="/console/executions/{PROJECT}/{DOMAIN}/train"' in answer.text
