@@ -27,6 +27,7 @@ from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
+from admin.core.fleet.summaries import off_because
 from admin.core.placement.decisions import Decision
 from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import changed_among
@@ -165,10 +166,11 @@ def _notes_of_running(connection: Connection, clusters: Iterable[str]) -> Iterat
 
 
 def _note_of_the_last(before: Fleet, after: Fleet) -> Iterator[str]:
-    """A sentence where switches leave no cluster that takes work."""
-    if any(cluster.is_able for cluster in before.clusters.values()) and not any(
-        cluster.is_able for cluster in after.clusters.values()
-    ):
+    """A sentence where switches leave no cluster that takes work and has been seen."""
+    able_before, able_after = (
+        any(not off_because(cluster) for cluster in fleet.clusters.values()) for fleet in (before, after)
+    )
+    if able_before and not able_after:
         yield "No cluster takes work then: every new execution waits until one does."
 
 

@@ -156,14 +156,17 @@ def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(app: Flask,
     page = words_of(shown(fleet, path))
     assert "Waiting, as no cluster takes them: 1" in page
     assert "Type east to confirm" in page
+    assert "No cluster takes work then: every new execution waits until one does." in page
     wrong = send(fleet, path, path, confirmation="west", reason="New disks.", deadline="10m")
     assert wrong.status_code == 400
     assert "Confirmation does not name it: type east to confirm." in words_of(wrong.text)
     assert 'value="New disks."' in wrong.text
     assert 'id="wrong-deadline"' in send(fleet, path, path, confirmation="east", deadline="soon").text
     assert get(fleet, "clusters/east")["draining"] is False
+    assert "New disks." not in shown(fleet, "/console/")
     done = send(fleet, path, path, confirmation="east", reason="New disks.", deadline="10m")
     assert (done.status_code, done.location) == (303, f"{FLEET}/clusters/east")
+    assert "New disks." in shown(fleet, "/console/").partition("Recent changes")[2]
     decide_waiting(context_of(app))
     assert execution(fleet, "waits")["closure"]["reason"]["code"] != "ASSIGNED"
     again = f"{FLEET}/clusters/east/undrain"
