@@ -7,7 +7,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -188,7 +188,8 @@ def race(place: Place, directory: Path, calls: int) -> None:
 
         def watch() -> None:
             while not is_over.wait(0.5):
-                wrong.extend(repeated(lambda: exceeded(backend)))
+                with suppress(TokensUnavailable, OperationalError, SQLAlchemyTimeout):  # the next look tells
+                    wrong.extend(exceeded(backend))
 
         watcher = threading.Thread(target=watch)
         watcher.start()
