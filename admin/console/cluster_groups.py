@@ -11,8 +11,8 @@ from admin.core.live_subjects import Topic
 pages = Pages("cluster-groups")
 
 _PAGE_SIZE = 50
-#: Where a pool or label is used: what a page shows of it.
-_USES = 50
+#: Where a pool or label is used, and its members: what a page shows of them.
+_USES, _MEMBERS = 20, 100
 
 
 def _list(noun: str, query: dict[str, str]) -> str:
@@ -35,6 +35,7 @@ def _show(noun: str, name: str, query: dict[str, str], more: dict[str, Any]) -> 
         uses=ask_if_allowed("get_uses", {noun: name, "limit": _USES, "token": query.get("token")}),
         noun=noun,
         query=query,
+        most_members=_MEMBERS,
         **more,
     )
 

@@ -45,6 +45,7 @@ _GROUPS = ("phase", "reason", "cause", "cluster", "pool", "project", "domain", "
 _PAGE_SIZE = 50
 #: How many executions a page counts, for counting more takes longer than anybody waits for a page.
 _MOST_COUNTED = 20_000
+_MOST_SHOWN = 200  #: groups of a count
 #: The groups of what waits: how many, and which executions of each.
 _MOST_GROUPS = 8
 _OLDEST = {"limit": 5, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"}
@@ -82,7 +83,7 @@ def list_executions() -> str:
     options = selector_options(selector)
     if by := query.get("by"):
         most = min(_MOST_COUNTED, limits()["counted"])
-        shared |= {"by": by, "most_counted": most}
+        shared |= {"by": by, "most_counted": most, "most_shown": _MOST_SHOWN}
         counted = ask("count_executions", {**selector, "by": by, "limit": most, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
         days = [count["value"] for count in counted["counts"] if by == "day"]

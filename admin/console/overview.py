@@ -31,9 +31,7 @@ _MOST_CLUSTERS = 12
 def show_overview() -> str:
     """The first page."""
     asked_query()
-    clusters = ask_if_allowed("list_clusters", {"limit": _MOST_CLUSTERS})
-    if clusters and clusters.get("token"):  # of many clusters those count that take no work
-        clusters = {**ask("list_clusters", {"limit": _MOST_CLUSTERS, "takes_work": False}), "are_many": True}
+    waits = _waits()
     return render(
         "overview.html",
         title="Overview",
@@ -42,9 +40,9 @@ def show_overview() -> str:
             ["get", "execution", "--phase", "QUEUED", "--by", "reason"],
             ["history", "--limit", str(_FEW)],
         ],
-        clusters=clusters,
-        phases=_phases(),
-        waits=_waits(),
+        clusters=_clusters(),
+        phases=None if waits is None else _phases(waits),
+        waits=waits,
         oldest=ask_if_allowed(
             "list_executions_everywhere",
             {"phase": "QUEUED", "limit": _FEW, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"},
@@ -70,15 +68,26 @@ def _changes() -> list[dict[str, Any]] | None:
     return sorted(entries, key=lambda entry: str(entry["at"]), reverse=True)[:_FEW]
 
 
-def _phases() -> list[dict[str, Any]] | None:
-    """How many executions are in each phase before the end; each is counted by itself, so that none hides another."""
+def _clusters() -> dict[str, Any] | None:
+    """The clusters, or of many those that take no work; large fleets are so listed once."""
+    unable: dict[str, Any] | None = ask_if_allowed("list_clusters", {"limit": _MOST_CLUSTERS, "takes_work": False})
+    if unable is None or unable["counts"]["clusters"] > _MOST_CLUSTERS:
+        return unable and {**unable, "are_many": True}
+    return dict(ask("list_clusters", {"limit": _MOST_CLUSTERS}))
+
+
+def _phases(waits: dict[str, Any]) -> list[dict[str, Any]]:
+    """How many executions are in each phase before the end; each is counted by itself, so that none hides another.
+
+    What is queued was counted by its reasons.
+    """
     phases = []
     for phase in _UNFINISHED:
-        counted = ask_if_allowed("count_executions", {"by": "phase", "phase": phase})
-        if counted is None:
-            return None
-        phases.append({"phase": phase, "count": counted["total"], "is_partial": "token" in counted})
-        phases[-1]["waiting"] = next((count.get("waiting") for count in counted["counts"]), None)
+        counted = waits if phase == Phase.QUEUED else ask("count_executions", {"by": "phase", "phase": phase})
+        longest = [count["waiting"]["longest_seconds"] for count in counted["counts"] if count.get("waiting")]
+        waiting = {"longest_seconds": max(longest)} if longest else None
+        entry = {"phase": phase, "count": counted["total"], "is_partial": "token" in counted, "waiting": waiting}
+        phases.append(entry)
     return phases
 
 

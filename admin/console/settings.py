@@ -14,7 +14,7 @@ pages = Pages("settings")
 _CHILDREN = 50
 _NO_EFFECT = 50
 _WARNINGS = 100
-_USES = 100
+_USES = 25
 #: What `uses` is asked about by its name.
 _NAMED = ("pool", "label", "cluster", "queue", "queue_tag", "token_pool")
 #: The options of rainbowctl for the keys of a scope.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from flask import g
 
+from admin.api.current import context
 from admin.console.answers import ask_if_allowed
+from admin.services.definitions import names_in_fleet
 
 _MOST = 100
-#: The lists of names by the ids that fields give: the operation of REST, and where its answer has the names.
+#: The other lists of names, by the ids that fields give: the operation of REST, and where its answer has the names.
 _LISTS = {
     "projects": ("list_projects", "projects", "id"),
     "domains": ("list_domains", "domains", "id"),
-    "pools": ("list_pools", "pools", "name"),
-    "labels": ("list_labels", "labels", "name"),
-    "clusters": ("list_clusters", "clusters", "name"),
     "token_pools": ("list_token_pools", "token_pools", "name"),
 }
 
@@ -21,8 +20,12 @@ _LISTS = {
 def suggestions(*names: str) -> dict[str, list[str]]:
     """The names that some lists have; a page does not show these questions among those that it is about."""
     asked = list(g.get("asked", ()))
-    suggested: dict[str, list[str]] = {}
+    # Of the fleet the names alone, without what lists of it have to read.
+    of_fleet = names_in_fleet(context(), _MOST)
+    suggested = {name: of_fleet[name] for name in names if name in of_fleet}
     for name in names:
+        if name in of_fleet:
+            continue
         operation, part, key = _LISTS[name]
         query = {} if operation == "list_domains" else {"limit": _MOST}
         listed = ask_if_allowed(operation, query)

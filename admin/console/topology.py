@@ -30,8 +30,7 @@ def draw_topology(groups: Sequence[Group]) -> dict[str, Any] | None:
     rows_of_clusters = {name: min(row, _shown(len(clusters))) for row, name in enumerate(clusters)}
     lines: dict[tuple[int, int], dict[str, Any]] = {}
     for row, (_, group) in enumerate(groups):
-        for to, line in _lines(group, rows_of_clusters):
-            _add(lines, (min(row, _shown(len(groups))), to), line)
+        _add_lines(lines, group, min(row, _shown(len(groups))), rows_of_clusters)
     left = [
         {"text": f"{noun} {group['name']}", "path": (f"{noun}s", group["name"])}
         for noun, group in groups[: _shown(len(groups))]
@@ -66,27 +65,20 @@ def _with_others(boxes: list[dict[str, Any]], number: int, noun: str) -> list[di
     return [*boxes, {"text": f"{others} more {noun}", "path": None}] if others else boxes
 
 
-def _lines(group: Mapping[str, Any], rows: Mapping[str, int]) -> list[tuple[int, dict[str, Any]]]:
-    """The lines of a pool or label: to which row each leads, what share of the weight it has, and whether it is off."""
+def _add_lines(
+    lines: dict[tuple[int, int], dict[str, Any]], group: Mapping[str, Any], row: int, rows: Mapping[str, int]
+) -> None:
+    """Add the lines of the pool or label in a row to those between the same boxes, which are drawn as one.
+
+    Each has its share of the weight, and is off where nothing goes along it.
+    """
     weights = sum(member["weight"] for member in group["members"])
     off = group.get("switched_off") or {}
-    return [
-        (
-            rows[member["id"]],
-            {
-                "share": member["weight"] / weights if weights else 0,
-                "is_off": member["id"] in off or member["expected"] or not member["weight"],
-            },
-        )
-        for member in group["members"]
-    ]
-
-
-def _add(lines: dict[tuple[int, int], dict[str, Any]], ends: tuple[int, int], line: dict[str, Any]) -> None:
-    """Add a line to those between the same boxes, which are drawn as one."""
-    drawn = lines.setdefault(ends, {"share": 0, "is_off": True})
-    drawn["share"] = min(1, drawn["share"] + line["share"])
-    drawn["is_off"] = drawn["is_off"] and line["is_off"]
+    for member in group["members"]:
+        id, weight = member["id"], member["weight"]
+        drawn = lines.setdefault((row, rows[id]), {"share": 0, "is_off": True})
+        drawn["share"] = min(1, drawn["share"] + (weight / weights if weights else 0))
+        drawn["is_off"] = drawn["is_off"] and (id in off or member["expected"] or not weight)
 
 
 def _top(row: int) -> int:

@@ -59,6 +59,16 @@ def latest_fleet(context: Context, connection: Connection) -> Fleet:
     return current_fleet(context, connection).with_states(fleet.states(connection))
 
 
+def names_in_fleet(context: Context, most: int) -> dict[str, list[str]]:
+    """The first names of pools, labels and clusters; none to who may not read the fleet."""
+    if not context.access.allows("fleet.read"):
+        return {"pools": [], "labels": [], "clusters": []}
+    with context.database.reading() as connection:
+        present = current_fleet(context, connection)
+    names = {"pools": present.pools, "labels": present.labels, "clusters": present.cluster_names()}
+    return {noun: sorted(of_noun)[:most] for noun, of_noun in names.items()}
+
+
 def are_enabled(context: Context, connection: Connection, states: Iterable[ClusterState]) -> dict[str, bool]:
     """Whether each cluster is enabled, without loading the whole fleet; expected clusters are."""
     by_key = {(FleetKind.CLUSTER, state.name): state for state in states}

@@ -33,8 +33,9 @@ from admin.store.registration_tables import PlaceKey
 from admin.store.registrations import Registered
 from admin.store.token_tables import TOKEN_POOLS
 
-#: Scopes and rows that a page looks at.
+#: Scopes and rows that a page looks at, and scopes for each use that is asked for: a short page takes less time.
 SCOPES, ROWS = 1000, 40_000
+_SCOPES_EACH = 10
 #: Rows and launch plans that are read at once, and rows that are read of those that a page looks at.
 CHUNK, _READ = 100, 5000
 
@@ -162,16 +163,17 @@ class UseSearch:
         """What names it and the scopes that may have it from there, from after a position on, and where that ends."""
         uses: list[Use] = []
         places: list[tuple[Use, Scope]] = []
+        most = min(SCOPES, limit * _SCOPES_EACH)
         last = after
         use_after, scope_after = (None, None) if after is None else (after[:5], Scope(*after[5:]))
         for use in self._uses(use_after):
             is_resumed = use.position == use_after
             if is_resumed and scope_after == PLATFORM:
                 continue  # the page before has ended with it
-            if not is_resumed and (len(uses) == limit or len(places) == SCOPES):
+            if not is_resumed and (len(uses) == limit or len(places) == most):
                 break
             uses += [] if is_resumed else [use]
-            room = SCOPES - len(places)
+            room = most - len(places)
             below = self._places(use, room + 1, scope_after if is_resumed else None)
             places += [(use, scope) for scope in below[:room]]
             if len(below) > room:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -98,7 +99,9 @@ def test_a_page_that_is_one_too_many_is_told_to_come_back(admin: RunningAdmin) -
         refused = admin.get(f"{EVENTS}?page={LIST}&seen=0")
     assert (refused.status_code, refused.headers["Retry-After"]) == (200, "15")
     version = seen_by(admin, LIST)
-    assert refused.text == f"retry: 15000\nid: {version}\nevent: full\ndata: {version}\n\n"
+    told, _, at = refused.text.rstrip("\n").rpartition(" ")
+    assert told == f"retry: 15000\nid: {version}\nevent: full\ndata: {version}"
+    assert time.time() - 60 < float(at) < time.time() + 1
 
 
 def test_a_stream_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
