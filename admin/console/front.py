@@ -13,6 +13,7 @@ from admin.console import (
     access,
     actions,
     assets,
+    candidates,
     cluster_groups,
     creations,
     executions,
@@ -88,6 +89,7 @@ class Console:
         app.jinja_env.filters["visible"] = logs.visible
         app.jinja_env.globals["new_key"] = fields.new_key
         app.jinja_env.globals["asset"] = assets.asset
+        app.jinja_env.globals["ranking_of"] = candidates.ranking_of
         app.jinja_env.globals["navigation"] = _navigation
         for pages in _PAGES:
             app.register_blueprint(pages.blueprint)

@@ -269,10 +269,10 @@ def matching(
 
 
 def matching_in(
-    connection: Connection, conditions: Iterable[Condition], after: Place | None = None
+    connection: Connection, conditions: Iterable[Condition], after: Place | None = None, most: int = _PAGE_SIZE
 ) -> Iterator[Execution]:
-    """The same in one transaction, each execution whole."""
-    return _all_pages(lambda: nullcontext(connection), conditions, Execution, after)
+    """The same in one transaction, each execution whole; where at most so many are wanted, no more are read at once."""
+    return _all_pages(lambda: nullcontext(connection), conditions, Execution, after, min(most, _PAGE_SIZE))
 
 
 def place_in_matching(execution: Execution | ListedExecution) -> Place:
@@ -285,6 +285,7 @@ def _all_pages(
     conditions: Iterable[Condition],
     item_type: type[Item],
     after: Place | None,
+    page_size: int = _PAGE_SIZE,
 ) -> Iterator[Item]:
     """Every execution that matches, oldest first; each page is read in a transaction of its own."""
     selected = list(conditions)
@@ -292,7 +293,7 @@ def _all_pages(
     while True:
         with transaction() as connection:
             page = execution_lists.page(
-                connection, selected, item_type, order=OLDEST_FIRST, after=last, limit=_PAGE_SIZE
+                connection, selected, item_type, order=OLDEST_FIRST, after=last, limit=page_size
             )
         yield from page.executions
         last = page.last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,12 +22,12 @@ from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import creator_of, current_rights, rights_of
 from admin.services.deciders import differs
-from admin.services.decision_views import StoredView, prepare, reason_of
+from admin.services.decision_views import StoredView, plan_run, prepare_planned, reason_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import matching, matching_in, place_in_matching
 from admin.services.foreseen_loads import ForeseenLoad
 from admin.services.new_decisions import NewDecision, store_decisions
-from admin.services.preparations import Preparation
+from admin.services.preparations import PlannedRun, Preparation
 from admin.services.redecision_rounds import Redecided, RequestedRound
 from admin.services.redecisions import hold_loaded, outcome_of
 from admin.services.run_requests import CreationRequest, run_request_of
@@ -98,8 +98,9 @@ def foresee(
         load, rights = ForeseenLoad(connection, now), current_rights(context, connection)
         view = StoredView(context, connection, load=load)
         redecided: list[Redecided] = []
+        plans: dict[Hashable, PlannedRun] = {}
         drawn = not_examined = 0
-        for execution in matching_in(connection, selected, after):
+        for execution in matching_in(connection, selected, after, most + 1):
             if len(redecided) >= most or drawn >= limits.drawn:
                 not_examined = max(1, _count(context, connection, selected, after) - len(redecided))
                 break
@@ -107,7 +108,7 @@ def foresee(
                 redecided.append(outcome_of(execution, execution.reason, execution.reason_message))
                 continue
             own_rights = rights_of(context, execution, rights)
-            again = _decide_again(view.of_moving(execution, own_rights), execution)
+            again = _decide_again(view.of_moving(execution, own_rights), execution, plans)
             redecided.append(again.outcome)
             drawn += again.drawn
             if again.outcome.is_change:
@@ -139,18 +140,20 @@ class _Again(NamedTuple):
     drawn: int = 0  #: from how many clusters was drawn
 
 
-def _decide_again(view: StoredView, execution: Execution) -> _Again:
+def _decide_again(view: StoredView, execution: Execution, plans: dict[Hashable, PlannedRun] | None = None) -> _Again:
+    """Decide an execution again; `plans` are those of equal requests that the view has resolved before."""
     user, proof, use, _groups = creator_of(execution)
     request = CreationRequest(
         run_request_of(execution), execution.name, created_by=user, created_proof=proof, created_use=use
     )
     try:
-        preparation = prepare(view.context, view, request)
+        planned = _planned(view, request, {} if plans is None else plans)
+        preparation = prepare_planned(view.context, view, planned)
     except (Invalid, RainbowError) as refusal:
         return _Again(outcome_of(execution, *reason_of(refusal)))
     run_plan, decision = preparation.run_plan, preparation.place(request.key).decision
     drawn = len(decision.evaluation.able)
-    values = preparation.plan_values(run_plan.queue)
+    values = preparation.plan_values(run_plan.draw_queue(request.key))
     values["queue_deadline"] = queue_deadline(run_plan.quality_of_service, execution.created_at)
     is_same = all(getattr(execution, name) == value for name, value in values.items())
     if is_same and not differs(execution, decision):
@@ -159,6 +162,18 @@ def _decide_again(view: StoredView, execution: Execution) -> _Again:
     place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
     outcome = outcome_of(execution, decision.code, decision.message, is_change=True, **place)
     return _Again(outcome, preparation, decision, values, drawn)
+
+
+def _planned(view: StoredView, request: CreationRequest, plans: dict[Hashable, PlannedRun]) -> PlannedRun:
+    """A request as it is resolved, which is the same for equal ones but for where each holds tokens."""
+    run = request.run
+    key = run.project, run.domain, run.text, view.rights(request)
+    planned = plans.get(key)
+    if planned is None:
+        planned = plan_run(view.context, view, request)
+        if planned.run_plan.token_pools is None:
+            plans[key] = planned
+    return planned
 
 
 def _redecide(context: Context, listed: ListedExecution, round_: RequestedRound) -> Redecided:
