@@ -82,11 +82,11 @@ def _is_seen(table: Table, within: frozenset[Scope] | None) -> ColumnElement[boo
 
 
 def unfinished(connection: Connection, pool: str, within: frozenset[Scope] | None, limit: int) -> list[ListedExecution]:
-    """The newest executions that have not ended and need tokens of a pool."""
+    """The newest executions that have not ended and need tokens of a pool; not found along the ids of all."""
     query = (
         select(*(_executions[name] for name in ListedExecution._fields))
         .where(_needs(pool), true() if within is None else is_within(_PLACE_OF_RUN, within))
-        .order_by(_executions.id.desc())
+        .order_by((_executions.id + 0).desc())
         .limit(limit)
     )
     return [ListedExecution._make(row) for row in connection.execute(query)]

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 
+from admin.core.executions import consequences
+from admin.core.placement.routes import Route
+from admin.core.settings.scopes import Scope
+from admin.store import token_requests
 from tests.conftest import MakeApp
 from tests.support.apps import context_of
 from tests.support.http_agents import write_configuration
-from tests.support.placing import DOMAIN, PROJECT, created, get
+from tests.support.placing import DOMAIN, PROJECT, created, get, ok, put_attribute, put_cluster, put_label
 from tests.support.statements import statements
 
 #: What pages ask for is the same on each kind of database.
@@ -52,6 +58,36 @@ def test_the_form_of_a_creation_suggests_names_without_what_they_have(make_app: 
     assert '<datalist id="labels"><option value="all"></datalist>' in page
     assert page.partition('<datalist id="clusters">')[2].partition("</datalist>")[0].count("<option") == 100
     assert len(asked) < 12, asked
+
+
+def test_scopes_that_name_the_same_label_are_looked_at_once(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = make_app().test_client()
+    put_cluster(api, "east")
+    put_label(api, "near", ["east"])
+    for number in range(9):
+        put_attribute(api, "workflow", "execution_cluster_label", {"value": "near"}, workflow=f"w{number}")
+    looked = []
+    route_at = consequences.route_at
+
+    def note(scope: Scope, *others: Any) -> Route:
+        looked.append(scope)
+        return route_at(scope, *others)
+
+    monkeypatch.setattr(consequences, "route_at", note)
+    drained = ok(api.post("/api/v1/clusters/east/drain?dry_run=true", json={}))
+    assert drained["new_executions"]["waiting"] == 9
+    assert len(looked) == 2  # by the fleet as it is, and without the cluster
+
+
+def test_executions_that_need_tokens_are_not_looked_for_among_all(make_app: MakeApp) -> None:
+    context = context_of(make_app())
+    with statements(context) as asked, context.database.reading() as connection:
+        token_requests.unfinished(connection, "licences", None, 10)
+        [query] = [statement for statement in asked if "token_pools IS NOT NULL" in statement]
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", (1,) * query.count("?"))
+        steps = [row[-1] for row in plan]
+    assert "USING INDEX" in steps[0], steps
+    assert "USE TEMP B-TREE FOR ORDER BY" in steps  # of the few that were found
 
 
 def test_a_short_page_of_uses_looks_at_few_scopes(make_app: MakeApp) -> None:

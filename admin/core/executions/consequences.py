@@ -149,7 +149,8 @@ class PlacementObstacles:
     def __init__(self, rules: Rules, fleet: Fleet) -> None:
         self._rules = rules
         self._fleet = fleet
-        self._by_winner: dict[tuple[RouteKind, str | None, str, Scope], Consequence | None] = {}
+        self._refused: dict[tuple[RouteKind, str | None, str, Scope], Consequence] = {}  #: which say what names it
+        self._by_place: dict[tuple[RouteKind, str | None], Consequence | None] = {}  #: of all others
         self._evaluations: dict[tuple[RouteKind, str], Evaluation] = {}
 
     def at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Consequence | None:
@@ -165,10 +166,17 @@ class PlacementObstacles:
         except Refused as refusal:
             return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
         winner = winner_at(scope, rows, definition, platform)
-        key = winner.kind, winner.name, winner.rung, winner.scope
-        if key not in self._by_winner:
-            self._by_winner[key] = self._of_route(route_at(scope, rows, definition, platform))
-        return self._by_winner[key]
+        place = winner.kind, winner.name
+        if place in self._by_place:
+            return self._by_place[place]
+        key = *place, winner.rung, winner.scope
+        if key not in self._refused:
+            consequence = self._of_route(route_at(scope, rows, definition, platform))
+            if consequence is None or consequence.refusal is None:
+                self._by_place[place] = consequence
+                return consequence
+            self._refused[key] = consequence
+        return self._refused[key]
 
     def newly_at(
         self,
