@@ -83,7 +83,7 @@ def _phases(waits: dict[str, Any]) -> list[dict[str, Any]]:
     """
     phases = []
     for phase in _UNFINISHED:
-        counted = waits if phase == Phase.QUEUED else ask("count_executions", {"by": "phase", "phase": phase})
+        counted = waits if phase == Phase.QUEUED.value else ask("count_executions", {"by": "phase", "phase": phase})
         longest = [count["waiting"]["longest_seconds"] for count in counted["counts"] if count.get("waiting")]
         waiting = {"longest_seconds": max(longest)} if longest else None
         entry = {"phase": phase, "count": counted["total"], "is_partial": "token" in counted, "waiting": waiting}
