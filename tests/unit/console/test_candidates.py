@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from admin.console.candidates import ranking_of
 
 
 def test_the_chosen_candidate_comes_first_and_those_without_a_rank_last() -> None:
-    candidates = [
+    candidates: list[dict[str, Any]] = [
         {"cluster": "lost", "why_not": "is cordoned"},
         {"cluster": "third", "rank": 2, "score": 5, "draw": 0.1},
         {"cluster": "second", "rank": 1, "score": None, "draw": 0.7},
