@@ -317,7 +317,8 @@ def show_changed() -> str:
 def _redecide(place: _Place, *, dry_run: bool, after: str = "") -> Any:
     """What becomes of the executions that wait at a scope if they adopt its settings; None where one may not."""
     try:
-        body: dict[str, Any] = {"selector": _selector(place), "limit": _MOST_FORESEEN if dry_run else _MOST_DECIDED}
+        selector = {"phase": "QUEUED", **place.keys}
+        body: dict[str, Any] = {"selector": selector, "limit": _MOST_FORESEEN if dry_run else _MOST_DECIDED}
         if after:
             body["token"] = after
         return ask("redecide_executions", {"dry_run": dry_run}, body)
@@ -325,10 +326,6 @@ def _redecide(place: _Place, *, dry_run: bool, after: str = "") -> Any:
         if dry_run and error.status == 403:
             return None
         raise
-
-
-def _selector(place: _Place) -> dict[str, str]:
-    return {"phase": "QUEUED", **place.keys}
 
 
 @pages.add("POST", _REDECIDE, permission="executions.write")
