@@ -70,8 +70,10 @@ def _paged(read: _ReadAll) -> _Reader:
     return read_page
 
 
-#: Definitions that are read at once where some of them are selected, and at most for one page.
-_EXAMINED_AT_ONCE, _MOST_EXAMINED = 10_000, 50_000
+#: Definitions that are looked at together where some are selected: few, or many where the last ones had none.
+_FEW_AT_ONCE, _EXAMINED_AT_ONCE = 1000, 10_000
+#: How many are looked at for one page, and how many of them are read whole.
+_MOST_EXAMINED, _MOST_READ = 50_000, 3000
 
 
 def list_all_definitions(
@@ -106,14 +108,17 @@ def _read_page(
 ) -> tuple[Sequence[Defined], tuple[str, str] | None]:
     """The definitions of a page, and the key of the last one that the next page comes after."""
     page: list[Defined] = []
-    examined = 0
+    examined = whole = 0
+    most = min(_FEW_AT_ONCE, _EXAMINED_AT_ONCE) if readers.conditions else limit + 1
     for noun, read in readers.by_noun(nouns).items():
         last: str | None = after[1] if noun == after[0] else ""
         while last is not None:
-            if last and examined >= _MOST_EXAMINED:
+            if last and (examined >= _MOST_EXAMINED or (readers.conditions and whole >= _MOST_READ)):
                 return page, (noun, last)
-            found, number, last = read(last, _EXAMINED_AT_ONCE if readers.conditions else limit + 1)
-            examined += number
+            found, number, last = read(last, most)
+            examined, whole = examined + number, whole + len(found)
+            if readers.conditions:
+                most = min(_FEW_AT_ONCE, _EXAMINED_AT_ONCE) if found else _EXAMINED_AT_ONCE
             page += readers.selected(found)
             if len(page) > limit:
                 return page[:limit], (page[limit - 1].noun, page[limit - 1].name)
