@@ -11,6 +11,8 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 import sqlalchemy
@@ -135,17 +137,17 @@ def _while_asked(port: int, measure: Measure, asked: Sequence[Question], between
         is_over, questions = threading.Event(), next(turns, in_turn)
 
         def ask() -> None:
-            client = Client(port)
-            while not is_over.wait(between):
-                _took(client, next(questions))
-            client.close()
+            with closing(Client(port)) as client:
+                while not is_over.wait(between):
+                    _took(client, next(questions))
 
-        thread = threading.Thread(target=ask)
-        thread.start()
-        try:
-            return measure(seconds)
-        finally:
-            is_over.set()
-            thread.join()
+        with ThreadPoolExecutor(max_workers=1) as operator:
+            asking = operator.submit(ask)
+            try:
+                rate = measure(seconds)
+            finally:
+                is_over.set()
+            asking.result()  # an answer that was not the expected one fails the bench
+            return rate
 
     return measure_asked

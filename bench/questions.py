@@ -99,9 +99,10 @@ _READ = {
     "executions of a creator who made none": "executions?limit=100&created_by=nobody",
     "executions of a reason that none has": "executions?limit=100&reason=NOSUCH",
     "executions that someone ended who ended none": "executions?limit=100&abort_principal=nobody",
-    "executions that waited longest, first page": "executions?limit=100&sort_by.key=waited",
+    # Of a scope: those of all scopes are too many to sort while others are created.
+    "executions of a scope that waited longest, first page": f"{EXECUTIONS}?limit=100&sort_by.key=waited",
     "executions that waited for longer than any": "executions?limit=100&filters=gt(waited,1000d)",
-    "executions that request the most memory, first page": "executions?limit=100&sort_by.key=memory",
+    "executions of a scope that request the most memory, first page": f"{EXECUTIONS}?limit=100&sort_by.key=memory",
     "executions that request more memory than any": "executions?limit=100&filters=gt(memory,1Ti)",
     "executions by project and cluster": "execution_counts?by=project,cluster",
     "executions by reason": "execution_counts?by=reason",

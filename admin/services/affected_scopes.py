@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import islice
 
 from sqlalchemy import Connection
@@ -40,14 +41,15 @@ class ChangedValues:
     is_complete: bool = True  #: False where changes affect more scopes
 
 
-def find_changed_values(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ChangedValues:
+def find_changed_values(
+    context: Context, connection: Connection, changes: Sequence[RowChange], find: FindAffected
+) -> ChangedValues:
     """The effective values that changes of attributes change: at their own scopes, and at a limited number below."""
-    real = [change for change in changes if change.is_attribute and change.is_real]
     # Rows of one kind make a scope known at which those of another may apply, so that all are searched together.
-    affected = find_affected(context, connection, [change.scope for change in real])
+    affected = find(frozenset(change.scope for change in changes if change.is_attribute and change.is_real))
     changed = [
         effect
-        for kind, of_kind in _by_kind(context, real)
+        for kind, of_kind in _by_kind(context, changes)
         for effect in _effects_at(context, connection, kind, of_kind, affected.scopes)
     ]
     return ChangedValues(effects=changed, examined=len(affected.scopes), is_complete=affected.is_complete)
@@ -75,14 +77,22 @@ def _effects_at(
     context: Context, connection: Connection, kind: Kind, changes: Iterable[RowChange], scopes: Collection[Scope]
 ) -> Iterator[Effect]:
     """The effective values of a kind that changes of its rows change at some scopes."""
-    chains = {place for scope in scopes for place in scope.chain()}
-    before = {row.scope: row for row in attributes.exactly(connection, [(kind.name, place) for place in chains])}
+    before = attributes.at_scopes(connection, [kind.name], scopes)[kind.name]
     after = rows_after(before.values(), changes)
     return effects(kind, before, after, scopes, context.settings.platform)
 
 
+#: Finds what changes at some scopes affect, once for the same scopes.
+FindAffected = Callable[[frozenset[Scope]], AffectedScopes]
+
+
+def affected_finder(context: Context, connection: Connection) -> FindAffected:
+    """What finds the scopes that changes affect, by one state of the database."""
+    return cache(partial(find_affected, context, connection))
+
+
 def find_affected(
-    context: Context, connection: Connection, changed: Sequence[Scope], most: int = MOST_BELOW
+    context: Context, connection: Connection, changed: Collection[Scope], most: int = MOST_BELOW
 ) -> AffectedScopes:
     """All changed scopes, and the first known ones below them, the broadest changed scopes first."""
     own = set(changed)

@@ -18,7 +18,7 @@ from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
 from admin.services.access import UNRESTRICTED
-from admin.services.affected_scopes import ChangedValues, find_changed_values
+from admin.services.affected_scopes import ChangedValues, affected_finder, find_changed_values
 from admin.services.audit import note_owners_removed
 from admin.services.capped_defaults import caps_below, find_capped_below
 from admin.services.change_drafts import (
@@ -162,13 +162,13 @@ def _complete_warnings(
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
     with context.database.reading() as connection:
         drafted, head = draft_unlocked(context, connection, writes, options)
-        is_plan = options.mode is Mode.PLAN
-        values = find_changed_values(context, connection, drafted.changes) if is_plan else ChangedValues()
+        is_plan, affected = options.mode is Mode.PLAN, affected_finder(context, connection)
+        values = find_changed_values(context, connection, drafted.changes, affected) if is_plan else ChangedValues()
         users = list(users_of_removed(drafted.nouns)) if options.force else []
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         reach = reach_of_removed(context, connection, drafted.changes) if users else []
         preview = preview_changes(context, connection, drafted.changes)
-        new_executions = new_executions_after(context, connection, drafted.changes)
+        new_executions = new_executions_after(context, connection, drafted.changes, affected)
         routes = next_routes(context, connection, drafted.changes)
         lost_rights = find_lost_rights(context, connection, drafted.changes)
         namespaces = preview_namespaces(context, connection, drafted.changes)

@@ -34,13 +34,17 @@ class Decider:
         self._rule_inputs = rule_inputs or {}  #: of what waits, where it is decided and not only asked whether it stays
         self._rights = rights
         self._now = now
+        self._settled: dict[tuple[object, ...], bool] = {}
         self._stays: dict[tuple[object, ...], bool] = {}
         self._moves: dict[tuple[str, str, bool], bool] = {}
         self._evaluations: dict[tuple[object, ...], Evaluation] = {}
 
     def is_settled(self, execution: WaitingExecution) -> bool:
         """Whether an execution stays where it is, whatever room there is."""
-        return self._may_stay(execution) and not self.may_move(execution)
+        key = (execution.cluster, *_likeness(execution), execution.project, execution.domain, *_creator(execution))
+        if key not in self._settled:
+            self._settled[key] = self._may_stay(execution) and not self.may_move(execution)
+        return self._settled[key]
 
     def _may_stay(self, execution: WaitingExecution) -> bool:
         cluster = execution.cluster
@@ -147,6 +151,11 @@ def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
         tuple(execution.required_plugins),
         tuple(execution.avoid),
     )
+
+
+def _creator(execution: WaitingExecution) -> tuple[object, ...]:
+    """What the rights of the creator of an execution depend on, within its project and domain."""
+    return execution.created_by, execution.created_proof, execution.created_use
 
 
 def differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:

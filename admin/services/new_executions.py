@@ -14,7 +14,7 @@ from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCo
 from admin.core.fleet.fleet import Fleet
 from admin.core.settings.resolution import RowsByKind
 from admin.core.settings.scopes import Scope
-from admin.services.affected_scopes import find_affected
+from admin.services.affected_scopes import FindAffected
 from admin.services.consequences import explain_reasons
 from admin.services.context import Context
 from admin.services.definitions import definitions_after, fleet_after, latest_fleet
@@ -45,7 +45,9 @@ class NewExecutions:
     is_complete: bool = True  #: False where the change affects more scopes than were looked at
 
 
-def new_executions_after(context: Context, connection: Connection, changes: Sequence[RowChange]) -> NewExecutions:
+def new_executions_after(
+    context: Context, connection: Connection, changes: Sequence[RowChange], find: FindAffected
+) -> NewExecutions:
     """Where changes would keep new executions from being placed; of a limited number of scopes.
 
     Those are where the changed settings apply, and where settings lead to the changed clusters, pools and labels. None
@@ -58,7 +60,7 @@ def new_executions_after(context: Context, connection: Connection, changes: Sequ
     definitions = [(kind.noun, name) for kind, name in definitions_after(real)]
     if not settings and not definitions:
         return NewExecutions()
-    affected = find_affected(context, connection, [change.scope for change in settings])
+    affected = find(frozenset(change.scope for change in settings))
     reached, are_all_reached = scopes_of(context, connection, definitions)
     scopes = sorted({*affected.scopes, *reached}, key=lambda scope: scope.sort_key)
     fleet_now = latest_fleet(context, connection)
@@ -99,7 +101,7 @@ def find_new_obstacles(
     consequences: dict[tuple[ConsequenceCode, str], Consequence] = {}
     for scope in places:
         definition = definitions.get(scope, {})
-        consequence = then.newly_at(scope, after, definition, partial(now.at, scope, before, definition))
+        consequence = then.newly_at(scope, after, definition, partial(now.manner_at, scope, before, definition))
         if consequence is None:
             continue
         key = consequence.code, _reason(consequence)

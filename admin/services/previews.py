@@ -186,19 +186,18 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     """What becomes of executions if rows are so changed; nothing is changed."""
     most = context.list_limits.previewed
     changes = without_idle_rights(context, changes)
-    waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
-    beyond = _count_beyond(connection, waiting, (), most)
-    fleet_preview = _preview_definitions(context, connection, changes, waiting[:most])
-    settled = {effect.id for effect in fleet_preview.effects} | fleet_preview.undecided
+    scopes = execution_queue.waiting_scopes(connection, most + 1) if changes else {}
+    number = sum(scopes.values())
+    beyond = execution_queue.count_waiting(connection) - most if number > most else 0
     places = {(change.scope.project, change.scope.domain) for change in changes if change.is_attribute}
-    staying = [
-        execution
-        for execution in waiting[:most]
-        if execution.key not in settled and not places.isdisjoint(_places(execution))
-    ]
     # Most changes are overridden where executions wait; these need not be read.
-    changed = changed_among(context, connection, changes, {execution.scope for execution in staying})
-    staying = [execution for execution in staying if execution.scope in changed]
+    near = {scope for scope in scopes if not places.isdisjoint(_places(scope))}
+    changed = changed_among(context, connection, changes, near)
+    is_fleet_changed = bool(definitions_after(changes)) or are_rights_changed(context, changes)
+    waiting = execution_queue.waiting(connection, 0, most, lock=False) if changed or is_fleet_changed else []
+    fleet_preview = _preview_definitions(context, connection, changes, waiting) if is_fleet_changed else _FleetPreview()
+    settled = {effect.id for effect in fleet_preview.effects} | fleet_preview.undecided
+    staying = [execution for execution in waiting if execution.scope in changed and execution.key not in settled]
     by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
     effects = [*fleet_preview.effects, *by_settings.effects]
     return ExecutionPreview(
@@ -213,9 +212,9 @@ def _may_read(context: Context, effect: ExecutionEffect) -> bool:
     return context.access.allows("executions.read", Scope(project=effect.id.project, domain=effect.id.domain))
 
 
-def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
-    """The projects and domains, empty for any, of the scopes whose rows may apply to an execution."""
-    return product(("", execution.project), ("", execution.domain))
+def _places(scope: Scope) -> Iterable[tuple[str, str]]:
+    """The projects and domains, empty for any, of the scopes whose rows may apply at one where executions resolve."""
+    return product(("", scope.project), ("", scope.domain))
 
 
 def _preview_settings(
@@ -261,8 +260,6 @@ def _preview_definitions(
 ) -> _FleetPreview:
     """What becomes of executions if clusters, pools and labels, or what creators may use, are so changed."""
     changed = definitions_after(changes)
-    if not changed and not are_rights_changed(context, changes):
-        return _FleetPreview()
     most = context.list_limits.previewed
     fleet_now, fleet_then = latest_fleet(context, connection), fleet_after(context, connection, changes)
     gone = [key for key, definition in changed.items() if definition is None]

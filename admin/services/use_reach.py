@@ -12,8 +12,8 @@ from admin.core.changes import RowChange
 from admin.core.executions.consequences import (
     KIND_OF_ROUTE,
     KINDS,
-    Consequence,
     ConsequenceCode,
+    Manner,
     PlacementObstacles,
     winner_at,
 )
@@ -150,11 +150,11 @@ class _Loss:
         if not self._is_felt:
             return None
 
-        def find_before() -> Consequence | None:
-            return None if self._now is None else self._now.at(scope, rows, definition)
+        def find_before() -> Manner | None:
+            return None if self._now is None else self._now.manner_at(scope, rows, definition)
 
-        consequence = self._then.newly_at(scope, rows, definition, find_before)
-        return None if consequence is None else consequence.code
+        manner = self._then.new_manner_at(scope, rows, definition, find_before)
+        return None if manner is None else manner.code
 
 
 def _is_reached(context: Context, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:

@@ -55,6 +55,14 @@ def waiting(connection: Connection, after_id: int, limit: int, *, lock: bool = T
     return list(map(WaitingExecution._make, connection.execute(query.with_for_update() if lock else query)))
 
 
+def waiting_scopes(connection: Connection, limit: int) -> dict[Scope, int]:
+    """How many of the first executions that wait, and that no agent has, resolve their settings at each scope."""
+    keys = [_columns[key] for key in Scope._fields]
+    first = select(*keys).where(*_WAITS, OPEN).order_by(_columns.id).limit(limit).subquery()
+    query = select(*first.c, func.count()).group_by(*first.c)
+    return {Scope(*names): count for *names, count in connection.execute(query)}
+
+
 def count_naming(connection: Connection, clusters: Iterable[str]) -> dict[str, int]:
     """How many executions wait at each of some clusters whose requests name it."""
     query = select(_columns.cluster, func.count(_columns.id)).where(

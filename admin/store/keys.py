@@ -73,9 +73,14 @@ def is_within(columns: Mapping[str, AnyColumn], scopes: Iterable[Scope]) -> Colu
 
 def is_by(actor: str, author: TableColumn, claimed_by: TableColumn) -> ColumnElement[bool]:
     """Whether something is by an author, verified or claimed, or by both as they are shown together."""
-    either = or_(author == actor, claimed_by == actor)
+    return or_(*ways_by(actor, author, claimed_by))
+
+
+def ways_by(actor: str, author: TableColumn, claimed_by: TableColumn) -> list[ColumnElement[bool]]:
+    """Each way in which something may be by an author."""
+    ways = [author == actor, claimed_by == actor]
     names = read_name(actor)
-    return either if names is None else or_(either, and_(author == names[0], claimed_by == names[1]))
+    return ways if names is None else [*ways, and_(author == names[0], claimed_by == names[1])]
 
 
 def within(

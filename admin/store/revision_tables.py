@@ -25,8 +25,18 @@ revisions = Table(
     Column("also_undone", JSON(none_as_null=True)),  # a list of the others, oldest first
     Column("restored", BigInteger),
     Index("ix_revisions_created_at", "created_at", "number"),
+    Index("ix_revisions_author", "author", "number"),
 )
 
+#: Most revisions have no claimed author.
+IS_CLAIMED = text("claimed_by IS NOT NULL")
+Index(
+    "ix_revisions_claimed_by",
+    revisions.c.claimed_by,
+    revisions.c.number,
+    postgresql_where=IS_CLAIMED,
+    sqlite_where=IS_CLAIMED,
+)
 #: Rollbacks are few; other writes do not change this index.
 IS_ROLLBACK = text("(undone IS NOT NULL OR restored IS NOT NULL)")
 Index("ix_revisions_rollbacks", revisions.c.number, postgresql_where=IS_ROLLBACK, sqlite_where=IS_ROLLBACK)
@@ -43,6 +53,7 @@ revision_changes = Table(
     Column("after", JSON(none_as_null=True)),
     Column("before_version", BigInteger),
     Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind", "revision"),
+    Index("ix_revision_changes_kind", "kind", "revision"),
 )
 _changes = revision_changes.c
 #: Rows with a name are few; writes of attributes, which are many, do not change this index.

@@ -14,7 +14,7 @@ from admin.core.grants import GRANT, scope_in
 from admin.core.provenance import Provenance, acting_proof
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
-from admin.store.keys import NumberedQuery, is_by, is_within, key_columns, within
+from admin.store.keys import NumberedQuery, is_by, is_within, key_columns, ways_by, within
 from admin.store.revision_tables import (
     IS_NAMED,
     IS_ROLLBACK,
@@ -25,7 +25,7 @@ from admin.store.revision_tables import (
     revision_head,
     revisions,
 )
-from admin.store.sql_types import AnyColumn, AnyRow, build
+from admin.store.sql_types import AnyColumn, AnyRow, AnySelect, TableColumn, build
 
 _HEAD_ID = 1
 _changes = revision_changes.c
@@ -101,6 +101,19 @@ class RevisionFilter:
     above: int | None = None  #: only numbers above this one, oldest first
     seen: SeenRows | None = None  #: only those that changed such rows
 
+    @property
+    def is_of_kind_alone(self) -> bool:
+        """Whether it asks for a kind, without a name or project, and for nothing but what the changed rows say."""
+        by = (self.author, self.claimed_by, self.actor, self.request_id)
+        others = (self.name, self.project, *by, self.after, self.before)
+        return self.kind is not None and all(value is None for value in others)
+
+    @property
+    def is_of_actor_alone(self) -> bool:
+        """Whether it asks who made revisions, and for nothing of the changed rows."""
+        keys = (self.kind, self.name, self.domain, self.project, self.workflow, self.launch_plan, self.seen)
+        return self.actor is not None and all(value is None for value in keys)
+
 
 def head(connection: Connection) -> int:
     """The number of the last revision, 0 before the first."""
@@ -172,26 +185,39 @@ def page(connection: Connection, filters: RevisionFilter, from_number: int | Non
     """Revisions newest first, or oldest first above a number; from after `from_number` on."""
     seen = [] if filters.seen is None else [is_seen(filters.seen)]
     count = select(func.count()).where(_changes.revision == revisions.c.number, *seen).scalar_subquery()
-    query = select(revisions, count.label("change_count")).where(*_conditions(filters)).limit(limit)
     is_rising = filters.above is not None
-    if from_number is not None:
-        query = query.where(revisions.c.number > from_number if is_rising else revisions.c.number < from_number)
-    query = query.order_by(revisions.c.number if is_rising else revisions.c.number.desc())
+    starts = [number for number in (filters.above, from_number) if number is not None]
+
+    def first(query: AnySelect, number: TableColumn, *conditions: ColumnElement[bool]) -> AnySelect:
+        beyond = [number > start if is_rising else number < start for start in starts]
+        return query.where(*conditions, *beyond).order_by(number if is_rising else number.desc()).limit(limit)
+
+    query = first(select(revisions, count.label("change_count")), revisions.c.number, *_conditions(filters))
+    # The first ones of a kind, or by somebody, are found along an index that has them in their order.
+    if filters.is_of_kind_alone:
+        of_kind = first(select(_changes.revision).distinct(), _changes.revision, *_row_conditions(filters))
+        query = query.where(revisions.c.number.in_(of_kind))
+    elif filters.actor is not None and filters.is_of_actor_alone:
+        ways = ways_by(filters.actor, revisions.c.author, revisions.c.claimed_by)
+        own = list(_own_conditions(filters))
+        by_actor = (first(select(revisions.c.number), revisions.c.number, way, *own).subquery() for way in ways)
+        query = query.where(revisions.c.number.in_(union(*(select(numbers) for numbers in by_actor))))
     return [_revision(row) for row in connection.execute(query)]
 
 
-def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
-    if filters.above is not None:
-        yield revisions.c.number > filters.above
+def _own_conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
+    """What a revision itself must fit, but for the actor."""
     for column in (revisions.c.author, revisions.c.claimed_by, revisions.c.request_id):
         if getattr(filters, column.name) is not None:
             yield column == getattr(filters, column.name)
-    if filters.actor is not None:
-        yield is_by(filters.actor, revisions.c.author, revisions.c.claimed_by)
     yield from within(revisions.c.number, revisions.c.created_at, filters.after, filters.before)
-    named = [column == getattr(filters, column.name) for column in ROW_KEY if getattr(filters, column.name) is not None]
-    if filters.seen is not None:
-        named.append(is_seen(filters.seen))
+
+
+def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
+    yield from _own_conditions(filters)
+    if filters.actor is not None and not filters.is_of_actor_alone:
+        yield is_by(filters.actor, revisions.c.author, revisions.c.claimed_by)
+    named = _row_conditions(filters)
     if filters.name and filters.kind:
         numbers = select(_changes.revision).where(*named, IS_NAMED)
         if filters.member is None:
@@ -201,8 +227,15 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
             yield revisions.c.number.in_(union(numbers, regrouped))
     elif filters.project:  # which the index of scopes leads with
         yield revisions.c.number.in_(select(_changes.revision).where(*named))
-    elif named:
+    elif named and not filters.is_of_kind_alone:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
+
+
+def _row_conditions(filters: RevisionFilter) -> list[ColumnElement[bool]]:
+    """What a change of a revision must fit."""
+    keys = {column: getattr(filters, column.name) for column in ROW_KEY}
+    conditions = [column == value for column, value in keys.items() if value is not None]
+    return conditions if filters.seen is None else [*conditions, is_seen(filters.seen)]
 
 
 def is_seen(rows: SeenRows) -> ColumnElement[bool]:

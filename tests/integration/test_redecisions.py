@@ -21,6 +21,8 @@ from admin.store.creations import Creation, CreationOutcome
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId
 from admin.store.group_commit import GroupCommit
+from tests.conftest import MakeApp
+from tests.robustness.pictures import sqlite_only
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -410,6 +412,21 @@ def test_a_dry_run_of_redecide_looks_at_a_limited_number_and_says_of_how_many_no
             10 - examined,
             examined == 10,
         )
+
+
+@sqlite_only
+def test_a_dry_run_of_redecide_draws_queue_and_cluster_of_each_of_equal_executions(make_app: MakeApp) -> None:
+    queues = [{"dynamic": name, "attributes": ["both"]} for name in ("first", "second")]
+    app = make_app(queues={"executionQueues": queues})
+    api = app.test_client()
+    put_pool(api, "gpu", ["a", "b"])
+    put_attribute(api, "domain", "execution_queue_attributes", {"tags": ["both"]})
+    stored = [created(api, f"e{number}", **pool("gpu")) for number in range(12)]
+    assert len({execution["cluster"] for execution in stored}) == 2
+    listed = get(api, "executions?limit=100")["executions"]
+    assert len({execution["queue"] for execution in listed}) == 2
+    dry = redecide(api, "?dry_run=true")
+    assert (dry["matched"], dry["changed"]) == (12, 0)
 
 
 def test_a_dry_run_of_redecide_goes_on_after_those_of_a_request_with_a_limit(api: FlaskClient) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 from admin.core.changes import UNKNOWN
 from admin.core.retention import Retention
@@ -19,10 +19,11 @@ from admin.messages.pages import token_of
 from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
-from admin.store import cluster_events, decisions
+from admin.store import cluster_events, decisions, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent
 from admin.store.execution_lists import ListLimits
 from admin.store.registration_tables import workflows
+from admin.store.revisions import Revision, RevisionFilter
 from tests.robustness.pictures import shared_sqlite_only
 from tests.support.agents import Clock, played_agent, set_clock
 from tests.support.apps import context_of
@@ -130,6 +131,61 @@ def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> N
 )
 def test_entries_are_selected(eventful: FlaskClient, query: str, expected: list[str]) -> None:
     assert described(entries(eventful, query)) == expected
+
+
+def pages_of(connection: Connection, filters: RevisionFilter, size: int) -> list[Revision]:
+    """Every revision that a filter selects, so many a page."""
+    found: list[Revision] = []
+    while page := revisions.page(connection, filters, found[-1].number if found else None, size):
+        found += page
+    return found
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *({"kind": kind} for kind in ("TASK_RESOURCE", "WORKFLOW_PRIORITY", "POOL", "CLUSTER_RESOURCE")),
+        *({"actor": actor} for actor in ("ana", "anonymous", "anonymous (says otto)", "otto (says ana)", "nobody")),
+        {"kind": "TASK_RESOURCE", "actor": "ana"},
+        {"actor": "otto", "author": "anonymous"},
+        {"actor": "otto", "claimed_by": "ana"},
+    ],
+    ids=str,
+)
+def test_the_first_revisions_that_are_found_along_an_index_are_those_among_all(
+    eventful: FlaskClient, context: Context, wanted: dict[str, Any]
+) -> None:
+    limits = {"resource_type": "TASK_RESOURCE", "domain": "staging"}
+    priorities = [
+        {"resource_type": "WORKFLOW_PRIORITY", "project": PROJECT, "domain": domain}
+        for domain in ("development", "staging")
+    ]
+    for by, changes in (
+        ("ana", [{**row, "payload": {"priority": 5}} for row in priorities]),
+        ("otto", [{**limits, "payload": {"limits": {"cpu": "4"}}}]),
+        ("ana", [{**row, "delete": True} for row in (limits, *priorities)]),
+    ):
+        ok(eventful.post(f"{API}/attribute_changes", json={"changes": changes, "claimed_by": by}))
+
+    def is_wanted(revision: Revision) -> bool:
+        by = revision.authorship
+        says = f"{by.author} (says {by.claimed_by})"
+        kinds = {change.kind for change in row_changes.changes_of(connection, revision.number)}
+        return (
+            wanted.get("kind") in (None, *kinds)
+            and wanted.get("actor") in (None, by.author, by.claimed_by, says)
+            and wanted.get("author") in (None, by.author)
+            and wanted.get("claimed_by") in (None, by.claimed_by)
+        )
+
+    with context.database.reading() as connection:
+        everything = pages_of(connection, RevisionFilter(), 100)
+        expected = list(filter(is_wanted, everything))
+        oldest = everything[-1]
+        for size in (1, 2, 100):
+            assert pages_of(connection, RevisionFilter(**wanted), size) == expected
+            rising = pages_of(connection, RevisionFilter(**wanted, above=oldest.number), size)
+            assert rising == [revision for revision in reversed(expected) if revision != oldest]
 
 
 def test_entries_are_selected_by_time(eventful: FlaskClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +35,7 @@ from bench import (
 from bench.figures import Figure, Figures
 from bench.load import QUICK, Call, Pace, Rate, measure_in_turns
 from bench.promises import Promise, judged
+from bench.questions import Question
 from bench.stolen_time import StolenTime, processor_times
 
 
@@ -306,6 +308,18 @@ def test_creations_while_questions_are_asked_are_judged_against_those_without() 
     figures = Figures([_figure(answers.NAME, what, value) for what, value in rates.items()])
     [promise] = [promise for promise in judged(figures) if promise.kept is not None]
     assert (promise.measured, promise.kept) == ("0.79 ×", False)
+
+
+def test_a_question_that_is_not_answered_as_expected_while_executions_are_created_fails_the_bench(server: int) -> None:
+    refused = Question(what="executions, first page", path="executions")
+
+    def load_for(_seconds: int) -> Rate:
+        time.sleep(0.1)
+        return Rate(per_second=1.0, p50=1.0, p99=1.0, failures=0)
+
+    measure = answers._while_asked(server, load_for, [refused], 0.01)
+    with pytest.raises(RuntimeError, match="GET /executions was answered"):
+        measure(1)
 
 
 def test_benches_that_ran_by_themselves_replace_their_own_promises_alone() -> None:

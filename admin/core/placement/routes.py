@@ -125,17 +125,24 @@ def find_winner(
     platform: PlatformValues,
 ) -> Rung:
     """The rung by which an execution goes at a scope, without those below it."""
-    ranked = _with_states(_rungs(request, definition, scope, rows, platform))
+    ranked = _with_states(_rungs(request, definition, scope, rows, platform, without_silent=True))
     return next(rung for rung in ranked if rung.state == "wins")
 
 
 def _rungs(
-    request: Target, definition: Target, scope: Scope, rows: RowsByKind, platform: PlatformValues
+    request: Target,
+    definition: Target,
+    scope: Scope,
+    rows: RowsByKind,
+    platform: PlatformValues,
+    *,
+    without_silent: bool = False,
 ) -> Iterator[Rung]:
-    """Every rung, the most specific first."""
-    yield from _targets(REQUEST, request)
-    yield from _targets(DEFINITION, definition)
-    yield from _attributes(scope, rows)
+    """Every rung, the most specific first; perhaps without those that say nothing, of which most are."""
+    for source, target in ((REQUEST, request), (DEFINITION, definition)):
+        if not (without_silent and target == Target()):
+            yield from _targets(source, target)
+    yield from _attributes(scope, rows, without_silent=without_silent)
     yield from _configured(platform, scope.domain)
     yield Rung(rung=EVERYWHERE, kind=RouteKind.ANY, is_set=True, name="")
 
@@ -147,16 +154,16 @@ def _targets(rung: str, target: Target) -> Iterator[Rung]:
     yield Rung(rung=rung, kind=RouteKind.LABEL, name=target.label, is_set=target.label is not None)
 
 
-def _attributes(scope: Scope, rows: RowsByKind) -> Iterator[Rung]:
+def _attributes(scope: Scope, rows: RowsByKind, *, without_silent: bool) -> Iterator[Rung]:
     for level_scope in reversed(scope.chain()):
         level = level_scope.level.value
         for kind, route_kind, field in _KINDS:
             row = rows.get(kind.name, {}).get(level_scope)
-            if row is None:
-                yield Rung(rung=level, kind=route_kind, scope=level_scope)
-            else:
+            if row is not None:
                 name = row.payload.get(field)
                 yield Rung(rung=level, kind=route_kind, scope=level_scope, is_set=True, name=name, version=row.version)
+            elif not without_silent:
+                yield Rung(rung=level, kind=route_kind, scope=level_scope)
 
 
 _KINDS: tuple[tuple[Kind, RouteKind, str], ...] = (

@@ -253,8 +253,16 @@ def effects(
     for scope in known_scopes:
         if changed.isdisjoint(scope.chain()):
             continue
+        # Of rows that replace each other, only the most specific one counts.
+        if kind.merge is Merge.REPLACE and _last_row(kind, scope, before) is _last_row(kind, scope, after):
+            continue
         leaves = platform.at(kind, scope.domain)
         was, becomes = effective_leaves(kind, scope, before, leaves), effective_leaves(kind, scope, after, leaves)
         for path in sorted(was.keys() | becomes.keys()):
             if was.get(path) != becomes.get(path):
                 yield Effect(kind=kind, scope=scope, path=path, before=was.get(path), after=becomes.get(path))
+
+
+def _last_row(kind: Kind, scope: Scope, rows: Mapping[Scope, Row]) -> Row | None:
+    """The row at the most specific scope of the chain that has one."""
+    return next((row for place in reversed(_chain(kind, scope)) if (row := rows.get(place)) is not None), None)

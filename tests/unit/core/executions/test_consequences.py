@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from admin.core.executions.consequences import Consequence, ConsequenceCode, consequence_of
+from admin.core.executions.consequences import Consequence, ConsequenceCode, PlacementObstacles, consequence_of
 from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
 from admin.core.settings.builtin_kinds import (
@@ -119,3 +122,38 @@ def test_clusters_whose_agents_were_never_seen_make_executions_wait(kind: Kind, 
     outcome = consequence(kind, (kind, PLACE, name))
     assert outcome is not None
     assert (outcome.code, outcome.message, outcome.is_unseen) == (ConsequenceCode.WAITS, message, True)
+
+
+_SCOPES = (BROAD, PLACE, Scope("d", "p", "w"), Scope("d", "p", "w", "l"), Scope("d", "p", "v"), Scope("d", "q"))
+_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    POOL.name: st.sampled_from(["gpu", "idle", "unseen", "nosuch", None]),
+    LABEL.name: st.sampled_from(["near", "east", "off", "new", "nosuch", None]),
+    EXECUTION_QUEUE.name: st.sampled_from([["urgent"], ["none"], ["none", "critical"], ["other"]]),
+}
+
+
+def _told(outcome: Consequence | None) -> tuple[object, ...] | None:
+    return None if outcome is None else (outcome.code, outcome.message, str(outcome.refusal), str(outcome.route))
+
+
+def _rows_of(name: str) -> st.SearchStrategy[dict[Scope, Row]]:
+    return st.dictionaries(st.sampled_from(_SCOPES), _VALUES[name]).map(
+        lambda by_scope: {
+            scope: Row(kind=name, scope=scope, payload={FIELDS[name]: value}, version=number)
+            for number, (scope, value) in enumerate(by_scope.items())
+        }
+    )
+
+
+@given(rows=st.fixed_dictionaries({name: _rows_of(name) for name in _VALUES}))
+def test_the_way_in_which_executions_are_kept_is_that_of_the_whole_consequence_at_every_scope(
+    rows: dict[str, dict[Scope, Row]],
+) -> None:
+    shared = PlacementObstacles(RULES, FLEET)
+    for scope in _SCOPES[1:]:
+        alone = PlacementObstacles(RULES, FLEET).at(scope, rows, {})
+        manner = shared.manner_at(scope, rows, {})
+        assert manner == (None if alone is None else (alone.code, alone.is_unseen))
+        newly = shared.newly_at(scope, rows, {}, lambda: None)
+        assert _told(newly) == _told(alone)
+        assert shared.newly_at(scope, rows, {}, partial(shared.manner_at, scope, rows, {})) is None

@@ -12,7 +12,7 @@ from admin.core.settings.builtin_kinds import EXECUTION_CLUSTER_LABEL, TASK_RESO
 from admin.core.settings.declared_kinds import registry
 from admin.core.settings.kinds import Kind, Merge
 from admin.core.settings.platform import PlatformDefaults, PlatformLeaf, PlatformLeaves, PlatformValues
-from admin.core.settings.resolution import Resolved, Row, effective_value
+from admin.core.settings.resolution import Resolved, Row, effective_leaves, effective_value, effects
 from admin.core.settings.resolution import resolve as resolve_on
 from admin.core.settings.scopes import PLATFORM, Level, Scope
 
@@ -222,6 +222,34 @@ def test_resolution_agrees_with_asking_every_level_in_turn(
     used = {path for step in resolved.trail for path in step.used}
     assert used == set(expected)
     assert "None" not in str(resolved.value)
+
+
+@given(before=stored_levels, after=stored_levels, replace=st.booleans())
+def test_the_effects_of_a_change_are_the_differences_between_all_effective_leaves(
+    before: dict[Scope, Any], after: dict[Scope, Any], replace: bool
+) -> None:
+    name = "WORKFLOW_EXECUTION_CONFIG"
+    kind = registry({name: {"merge": "replace"}} if replace else {})[name]
+
+    def stored(leaves_by_scope: dict[Scope, Any]) -> dict[Scope, Row]:
+        payloads = {
+            scope: kind.nest({path: None if seed is None else leaf_value(path, seed) for path, seed in leaves.items()})
+            for scope, leaves in leaves_by_scope.items()
+        }
+        return rows(kind, payloads)
+
+    was = stored(before)
+    becomes = {**was, **stored(after)}  # so that the rows of some scopes stay the same
+    for scope in list(becomes)[::3]:
+        del becomes[scope]
+    platform, scopes = PlatformValues(), [*CHAIN, SCOPE._replace(launch_plan="other"), Scope(project="q", domain="d")]
+    expected = []
+    for scope in scopes:
+        old, new = (effective_leaves(kind, scope, stored, platform.at(kind, scope.domain)) for stored in (was, becomes))
+        paths = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+        expected += [(scope, path, old.get(path), new.get(path)) for path in paths]
+    found = effects(kind, was, becomes, scopes, platform)
+    assert [(effect.scope, effect.path, effect.before, effect.after) for effect in found] == expected
 
 
 @pytest.mark.parametrize("level", [Level.PLATFORM, Level.DOMAIN, Level.PROJECT, Level.PROJECT_DOMAIN])
