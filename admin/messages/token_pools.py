@@ -221,7 +221,7 @@ class TokenPoolExplanationAnswer(Answer):
         shown = limits[:MOST_LIMITS]
         return cls(
             name=name,
-            summary=summary_of(name, limits),
+            summary=summary_of(name, limits, view.waiting),
             capacity=capacity,
             used=used,
             free=max(capacity - used, 0),

@@ -49,11 +49,12 @@ def _breadth(use: LimitUse) -> int:
     return sum(map(bool, use.place)) + (4 if use.execution else 0)
 
 
-def summary_of(pool: str, uses: Iterable[LimitUse]) -> str:
-    """What is full, in a sentence."""
+def summary_of(pool: str, uses: Iterable[LimitUse], waiting: int = 0) -> str:
+    """What is full, in a sentence; of what is free, that those who wait in line come first."""
     full = [use for use in uses if use.is_full]
     if not full:
-        return f"Nothing of token pool '{pool}' is full."
+        line = f" {waiting} wait in line, and what is free is kept for those ahead." if waiting else ""
+        return f"Nothing of token pool '{pool}' is full.{line}"
     first, others = full[0], len(full) - 1
     where = "" if use_is_whole(first) else f" for {describe(first)}"
     more = f", and {others} more limits are full" if others > 1 else ", and one more limit is full" if others else ""

@@ -46,6 +46,8 @@ from admin.core.token_pools.steadiness import JUMP_SECONDS
 
 #: When to ask again at the latest and at the earliest.
 RETRY_SECONDS, SOONEST_RETRY_SECONDS = 2.0, 0.1
+#: How often a second those at the head of a line ask together, at most, where a pool serves many at once.
+_HEAD_ASKS_PER_SECOND = 40
 
 
 class Sums(Protocol):
@@ -351,7 +353,7 @@ class Ledger:
         told_place = place if waits else None
         return Exhausted(
             full=tuple(full),
-            retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place),
+            retry_seconds=retry_seconds(self._seconds_to_end(claim), told_place, served_at_once(claim.amounts, terms)),
             place=told_place,
             waiting=len(others) + waits + (0 if line is None else sum(line.queues.values())),
             is_repeated=is_waiting or claim.is_repeated,
@@ -395,10 +397,20 @@ class Ledger:
             self.changes.waiters.add((pool, token))
 
 
-def retry_seconds(seconds_to_end: float, place: int | None = None) -> float:
+def served_at_once(amounts: Mapping[str, int], terms: Mapping[str, Terms]) -> int:
+    """How many claims of such amounts idle pools would serve together."""
+    return max(1, min(terms[pool].capacity // amount for pool, amount in amounts.items()))
+
+
+def retry_seconds(seconds_to_end: float, place: int | None = None, at_once: int = 1) -> float:
     """When to ask again: when the first lease is over, or sooner, for tokens may be given back before.
 
-    Those at the head of the line ask most often, so that what comes free is taken soon.
+    Those at the head of the line ask most often, so that what comes free is taken soon: of a pool that serves many at
+    once, as many share what one may ask.
     """
-    by_place = RETRY_SECONDS if place is None else SOONEST_RETRY_SECONDS * place
+    by_place = RETRY_SECONDS
+    if place is not None:
+        turns = -(-place // at_once)
+        by_turn = turns * max(SOONEST_RETRY_SECONDS, at_once / _HEAD_ASKS_PER_SECOND)
+        by_place = min(SOONEST_RETRY_SECONDS * place, by_turn)
     return max(SOONEST_RETRY_SECONDS, min(RETRY_SECONDS, by_place, seconds_to_end))

@@ -10,7 +10,7 @@ from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import MOST_HOLDERS, Exhausted, Full, NotHeld
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Renewal
-from admin.core.token_pools.ledger import retry_seconds
+from admin.core.token_pools.ledger import retry_seconds, served_at_once
 from admin.core.token_pools.limits import Terms, all_limits, buckets_of, share_bucket, tightest, weight_of
 from admin.core.token_pools.lines import MOST_WAITERS, Standing, Status, Waiter
 from admin.core.token_pools.queues import SHORT_LINE, queue_of
@@ -83,7 +83,7 @@ def read_exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document)
     place = document["place"] if waits else None
     return Exhausted(
         full=tuple(full),
-        retry_seconds=retry_seconds(document["retry"] / 1000, place),
+        retry_seconds=retry_seconds(document["retry"] / 1000, place, served_at_once(claim.amounts, terms)),
         place=place,
         waiting=document["waiting"] + waits,
         is_repeated=document["is_repeated"] or claim.is_repeated,

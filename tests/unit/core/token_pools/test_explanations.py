@@ -35,6 +35,9 @@ def test_limits_are_listed_full_ones_first_each_with_what_set_it() -> None:
         "limit is full."
     )
     assert summary_of("hive", uses[2:]) == "Nothing of token pool 'hive' is full."
+    assert summary_of("hive", uses[2:], waiting=2) == (
+        "Nothing of token pool 'hive' is full. 2 wait in line, and what is free is kept for those ahead."
+    )
 
 
 def test_a_capacity_that_is_too_large_may_stay_but_not_grow() -> None:

@@ -20,6 +20,7 @@ from admin.core.token_pools.answers import (
 )
 from admin.core.token_pools.definitions import Caps, TokenPool
 from admin.core.token_pools.grants import Release, Renewal
+from admin.core.token_pools.ledger import retry_seconds
 from admin.core.token_pools.steadiness import JUMP_SECONDS, Steadiness
 from tests.unit.core.token_pools.ledgers import NOON, Pools, claim, quota
 
@@ -227,3 +228,19 @@ def test_a_grant_is_taken_back_no_sooner_than_its_holder_could_have_renewed_it()
     assert grant.taken_back_at(late, 1000) == NOON + timedelta(seconds=60)
     assert grant.taken_back_at(late, 10) == late + timedelta(seconds=50)
     assert grant.taken_back_at(NOON, inf) == NOON + timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("place", "at_once", "seconds"),
+    [(1, 1, 0.1), (3, 1, 0.3), (40, 1, 2.0), (2, 20, 0.2), (20, 20, 0.5), (21, 20, 1.0), (200, 5, 2.0), (5, 5, 0.125)],
+)
+def test_those_whom_the_pool_serves_next_ask_soonest(place: int, at_once: int, seconds: float) -> None:
+    assert retry_seconds(60, place, at_once) == pytest.approx(seconds)
+    assert retry_seconds(0, place, at_once) == 0.1
+
+
+def test_the_line_of_a_large_pool_asks_soon_as_a_whole() -> None:
+    pools = Pools(TokenPool(name="hive", capacity=20))
+    pools.granted(claim("a", {"hive": 20}, lease_seconds=60))
+    asked = [pools.refused(claim(f"w{number}", wait_seconds=30)).retry_seconds for number in range(20)]
+    assert (asked[0], asked[-1]) == (0.1, 0.5)
