@@ -17,6 +17,7 @@ from tests.kubernetes.test_engine import finished, task_of, wait
 from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import admin_of_agents
 from tests.support.kubernetes import NODE, KubernetesCluster
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -117,3 +118,21 @@ def test_an_execution_with_the_longest_name_has_a_job_of_a_name_that_kubernetes_
     assert len(key) == 57
     assert api.get(names.jobs_path(namespace, key))["spec"]["completionMode"] == "Indexed"
     assert {pod["metadata"]["labels"][names.KEY] for pod in pods_in(api, namespace)} == {key}
+
+
+def test_why_an_execution_waits_is_told_in_the_words_of_kubernetes(
+    admin: RunningAdmin, make_site: MakeSite, api: Api
+) -> None:
+    site = make_site(admin)
+    path = f"/api/v1/namespaces/{site.engine_options['namespace']}/resourcequotas"
+    api.create(path, {"metadata": {"name": "small"}, "spec": {"hard": {"requests.cpu": "10m"}}})
+    site.start()
+    site.create(f"{site.cluster}-waits", "true", resources={"requests": {"cpu": "20m"}})
+
+    def told() -> str:
+        return str(site.get(f"{site.cluster}-waits", "/explanation")["status"]["message"])
+
+    wait_until(lambda: "has it, and Kubernetes says: " in told(), 60, explain=lambda: f"{told()}\n{site.log}")
+    assert "exceeded quota: small" in told()
+    api.patch(f"{path}/small", {"spec": {"hard": {"requests.cpu": "1"}}})
+    assert site.ended(f"{site.cluster}-waits")["closure"]["phase"] == "SUCCEEDED"
