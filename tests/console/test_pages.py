@@ -89,7 +89,7 @@ def test_an_execution_is_cancelled_by_the_keyboard_alone(visitor: Visitor, conso
     tab_to(page, "confirmation")
     page.keyboard.type("to-be-cancelled")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[role=status]:has-text('to-be-cancelled is being ended.')")
+    page.wait_for_selector("[role=status]:has-text('The end of to-be-cancelled was asked for.')")
     visitor.check()
     ended = console.call("GET", f"executions/{PROJECT}/{DOMAIN}/to-be-cancelled")
     assert ended["closure"]["abort_metadata"]["cause"] == "It is no longer needed."

@@ -323,6 +323,6 @@ def test_everything_is_read_and_done_without_scripts(browser: Browser, staffed: 
         page.goto(f"{console.url}{_RUNS}/unscripted")
         page.click("text=Cancel…")
         visitor.confirm("unscripted")
-        assert "unscripted is being ended." in visitor.status
+        assert "The end of unscripted was asked for." in visitor.status
         assert visitor.wrong == []
     assert console.call("GET", f"executions/{PROJECT}/{DOMAIN}/unscripted")["closure"]["phase"] == "ABORTED"

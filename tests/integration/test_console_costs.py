@@ -76,7 +76,7 @@ def test_scopes_that_name_the_same_label_are_looked_at_once(make_app: MakeApp, m
     monkeypatch.setattr(consequences, "route_at", note)
     drained = ok(api.post("/api/v1/clusters/east/drain?dry_run=true", json={}))
     assert drained["new_executions"]["waiting"] == 9
-    assert len(looked) == 2  # by the fleet as it is, and without the cluster
+    assert len(looked) == 3  # by the fleet as it is, without the cluster, and to say why they wait
 
 
 def test_executions_that_need_tokens_are_not_looked_for_among_all(make_app: MakeApp) -> None:

@@ -131,7 +131,7 @@ def test_any_text_is_searched_for_in_names(shared: FlaskClient, search: str) -> 
 def test_a_search_that_no_name_can_fit_is_refused_at_its_field(shared: FlaskClient) -> None:
     for search in ("\0", "x" * 20_000):
         refused = shared.get(f"/console/executions?search={quote(search)}")
-        assert (refused.status_code, "<code>search</code>" in refused.text) == (400, True)
+        assert (refused.status_code, "search: " in refused.text) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,13 @@ def test_what_a_form_of_creation_says_is_a_command(shared: FlaskClient, project:
         "environment": {"A": "b c"},
     }
     created(shared, "e", project=project, job=job, cluster=f"east-{project}", retry={"attempts": 3, "on_lost": "fail"})
-    [command] = commands_on(shared, f"/console/create?like={project}/{DOMAIN}/e")
-    texts = {name: value for name, value in command.items() if isinstance(value, str | int)}
-    assert {"debian", "2", "1Gi", "1h", f"east-{project}", 2, "fail"} <= set(texts.values())
-    assert {"A": "b c"} in command.values()
-    assert any("echo 'a b'" in value for value in command.values() if isinstance(value, tuple | list))
+    commands = commands_on(shared, f"/console/create?like={project}/{DOMAIN}/e")
+    assert len(commands) == 2  # the preview, and the creation
+    for command in commands:
+        texts = {name: value for name, value in command.items() if isinstance(value, str | int)}
+        assert {"debian", "2", "1Gi", "1h", f"east-{project}", 2, "fail"} <= set(texts.values())
+        assert {"A": "b c"} in command.values()
+        assert any("echo 'a b'" in value for value in command.values() if isinstance(value, tuple | list))
 
 
 def test_the_request_of_a_plan_is_shown_with_the_version_that_it_expects(shared: FlaskClient, project: str) -> None:
