@@ -179,7 +179,8 @@ def renew(exchange: Exchange, now: datetime) -> None:
             answer.lost.append((held, "NOT_YOURS"))
         elif lease.attempt != held.attempt:
             answer.lost.append((held, "OLD_ATTEMPT"))
-        elif lease.token_pools is not None and not may_have_started(lease) and lease.is_over(now):
+        # In a restored database it may be confirmed since the backup, and run: nothing is ended before all have synced.
+        elif not is_waiting and lease.token_pools is not None and not may_have_started(lease) and lease.is_over(now):
             del expected[held.id]
             message = "Its lease was over before it had started, and its tokens may be others' by now."
             lease.apply(requeue(lease, message, stays=True), now)

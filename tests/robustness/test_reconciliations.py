@@ -413,6 +413,26 @@ def test_what_an_agent_holds_counts_as_started_only_when_it_says_so(site: Site, 
     assert site.phases() == {"starts": ("RUNNING", "a", 1), "waits": ("QUEUED", "a", 2)}
 
 
+def test_what_was_confirmed_with_its_tokens_after_the_backup_goes_on(site: Site) -> None:
+    a, b = site.agents.values()
+    ok(site.api.post(f"{API}/token_pools", json={"token_pool": {"name": "hive", "capacity": 1}}))
+    created(site.api, "runs", cluster="a", token_pools={"hive": 1})
+    offered = a.offered()
+    backup = site.back_up()
+    a.holding |= offered
+    a.sync()
+    a.report("runs", "RUNNING")
+    site.clock.advance(61)  # by when the lease that the backup knows is over
+    a.sync()
+    site.restore(backup)
+    site.clock.advance(61)
+    answer = a.sync()
+    assert (answer["lost"], attempts(answer["confirmed"])) == ([], {"runs": 1})
+    b.sync()
+    assert a.sync()["lost"] == []
+    assert site.phases()["runs"][1:] == ("a", 1)
+
+
 @pytest.mark.parametrize("type", ["RELEASED", "DECLINED"])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_what_agents_hand_back_while_a_database_is_reconciled_is_queued_again(
