@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from admin.core.changes import RowChange
+from admin.core.comparisons import COMPARISONS
 from admin.core.row_conditions import RowCondition
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
@@ -198,9 +199,9 @@ def changed(
 ) -> RowPage:
     """The rows of a list, among so many that follow a key, of which conditions on their last change hold.
 
-    Conditions on other fields are left out.
+    Conditions on other fields, and on the order of names, are left out.
     """
-    known = [condition for condition in conditions if condition.field in _OF_CHANGE]
+    known = [condition for condition in conditions if condition.field in _OF_CHANGE and not _is_collated(condition)]
     rows: list[StoredAttribute] = []
     left = most
     for kind in sorted(filters.kinds):
@@ -220,6 +221,11 @@ def changed(
             return RowPage(rows=rows, examined=most, last=tuple(last))
         left -= number
     return RowPage(rows=rows, examined=most - left, last=None)
+
+
+def _is_collated(condition: RowCondition) -> bool:
+    """Whether a condition is on the order of names, which is each database's own."""
+    return condition.function in COMPARISONS and isinstance(_OF_CHANGE[condition.field].type, Text)
 
 
 def _leading_keys(filters: Filter) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, not_, or_
+from sqlalchemy import ColumnElement, Text, not_, or_
 
 from admin.core.comparisons import COMPARISONS
 from admin.core.row_conditions import NOTHING, RowCondition
@@ -18,7 +18,7 @@ def fits(condition: RowCondition, column: AnyColumn) -> ColumnElement[bool]:
     if function == "contains":
         return column.contains(values[0], autoescape=True)
     is_negated = function in ("ne", "value_not_in")
-    if values == NOTHING:
-        is_absent = or_(column.is_(None), column == "")
+    if values == NOTHING and function in ("eq", "ne"):
+        is_absent = or_(column.is_(None), column == "") if isinstance(column.type, Text) else column.is_(None)
         return not_(is_absent) if is_negated else is_absent
     return or_(column.is_(None), column.not_in(values)) if is_negated else column.in_(values)
