@@ -27,7 +27,7 @@ def sets_cluster_resources(change: RowChange) -> bool:
 def warn_of_untaken_resources(context: Context, connection: Connection, changes: Sequence[RowChange]) -> list[Warning]:
     """A warning about each row of cluster resources that changes set while no cluster makes namespaces of them."""
     rows = [change for change in changes if sets_cluster_resources(change)]
-    if not rows:
+    if not rows or not context.access.sees_fleet():
         return []
     fleet = fleet_after(context, connection, changes)
     if any(cluster.has_cluster_resources for cluster in fleet.clusters.values()):

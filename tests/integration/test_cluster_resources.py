@@ -16,6 +16,7 @@ from admin.core.settings.scopes import Scope
 from admin.services.renderings import render_namespaces
 from admin.services.retention import prune
 from tests.conftest import MakeApp
+from tests.integration.test_grants import give, signed_in
 from tests.support.agents import Clock, PlayedAgent, phase, played_agent, set_clock, shown
 from tests.support.people import made_user
 from tests.support.placing import created, get, ok, put_attribute, put_cluster, refused
@@ -356,6 +357,20 @@ def test_resources_that_no_cluster_takes_are_a_warning_which_names_the_quota_tha
     put_cluster(api, "k8s", cluster_resources=True)
     more = {"attributes": {**CRA["attributes"], "projectQuotaGpu": "4"}}
     assert put_attribute(api, "project-domain", "cluster_resource_attributes", more, **EXAMPLES)["warnings"] == []
+
+
+def test_whether_a_cluster_takes_resources_is_told_to_those_alone_who_may_read_the_fleet(make_app: MakeApp) -> None:
+    roles = {"tuner": {"permissions": ["attributes.read", "attributes.write"]}}
+    app = make_app(cluster_resources=DEFAULTS, roles=roles)
+    for user, role in (("root", "admin"), ("tina", "tuner")):
+        give(app.test_client(), role=role, user=user)
+    root, tina = signed_in(app, "root"), signed_in(app, "tina")
+    change = {"changes": [{"resource_type": "CLUSTER_RESOURCE", **EXAMPLES, "payload": CRA}]}
+    for query in ("?dry_run=true", ""):
+        assert ok(tina.post(f"/api/v1/attribute_changes{query}", json=change))["warnings"] == []
+    other = {"changes": [{**change["changes"][0], "domain": "staging"}]}
+    (warning,) = ok(root.post("/api/v1/attribute_changes", json=other))["warnings"]
+    assert warning["code"] == "no_namespaces"
 
 
 def test_a_key_that_no_template_has_is_refused_where_unknown_names_are(make_app: MakeApp) -> None:
