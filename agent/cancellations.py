@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.clocks import Clock
+from agent.engines.base import NothingDone
 from agent.engines.safe import SafeEngine
 from agent.intents import Ending, Intent
 from agent.state_directory import StateDirectory
@@ -31,16 +32,27 @@ class Cancellations:
             self._engine.cancel(intent.handle)
 
     def withdraw(self, intent: Intent, message: str) -> bool:
-        """Take a job out of the engine's queue; False if it has started meanwhile, and goes on."""
+        """Take a job out of the engine's queue; False if it has started meanwhile, and goes on.
+
+        After NothingDone it goes on too, and may be withdrawn later; after any other failure it may be withdrawn.
+        """
         self._cancelled_at[intent.key] = self._clock.steady()
         # Stored first: after a crash the job's end must be known for what it is.
         intent.ending, intent.ending_message = Ending.WITHDRAW, message
         self._state.save(intent, is_durable=True)
-        if self._engine.withdraw(intent.handle):
-            return True
+        try:
+            is_withdrawn = self._engine.withdraw(intent.handle)
+        except NothingDone:
+            self._go_on(intent)
+            raise
+        if not is_withdrawn:
+            self._go_on(intent)
+        return is_withdrawn
+
+    def _go_on(self, intent: Intent) -> None:
+        """Let a job go on that was to be withdrawn."""
         intent.ending, intent.ending_message = None, ""
         self._state.save(intent, is_durable=False)
-        return False
 
     def forget(self, intent: Intent) -> None:
         """Drop what is remembered of an execution that is over."""

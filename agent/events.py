@@ -80,9 +80,7 @@ def _verdict(intent: Intent, state: NativeState) -> tuple[str, str, str]:
     ended_by_agent = intent.ending not in (None, Ending.WITHDRAW)
     if ended_by_agent and phase in (NativePhase.ABORTED, NativePhase.UNKNOWN):
         return _verdict_of_agent(intent, state)
-    if phase is NativePhase.FAILED and not message and state.exit_code is not None:
-        message = f"It ended with exit code {state.exit_code}."
-    return phase.value, reason, message
+    return phase.value, reason, state.outcome
 
 
 def _verdict_of_agent(intent: Intent, state: NativeState) -> tuple[str, str, str]:

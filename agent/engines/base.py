@@ -57,6 +57,10 @@ class EngineUnavailable(EngineError):
     """The back end does not answer: nothing is known, and the agent tries again later."""
 
 
+class NothingDone(EngineUnavailable):
+    """The back end answers that it has not done what was asked of it."""
+
+
 class SubmitRefused(EngineError):
     """The back end will never run this task; nothing was started.
 
@@ -137,6 +141,13 @@ class NativeState:
     finished_at: datetime | None = None
     #: How many seconds it ran, by a monotonic clock; else the difference of the two times counts.
     duration: float | None = None
+
+    @property
+    def outcome(self) -> str:
+        """Its message; of a failure without one, its exit code in words."""
+        if self.message or self.phase is not NativePhase.FAILED or self.exit_code is None:
+            return self.message
+        return f"It ended with exit code {self.exit_code}."
 
 
 @dataclass(frozen=True)
@@ -227,7 +238,7 @@ class WithdrawingEngine(Engine, Protocol):
     """An engine that can take a job out of its queue without ending one that is just starting."""
 
     def withdraw(self, handle: Handle) -> bool:
-        """Cancel the job if it has not started; False if it has, or may yet."""
+        """Cancel the job if it has not started; False if it has, or may yet. NothingDone if the back end refuses."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.clocks import SYSTEM_CLOCK
-from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, Task
+from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, NothingDone, Task
 from agent.engines.kubernetes import KubernetesEngine, names, watches
 from agent.engines.kubernetes import engine as kubernetes_engine
 from agent.engines.kubernetes.api import Api, Forbidden, Refusal
@@ -175,10 +175,10 @@ def test_rights_that_are_missed_when_a_job_has_ended_or_is_to_be_withdrawn_are_n
 
     wait_until(lambda: state(handle).phase.finished, explain=lambda: str(state(handle)))
     assert (state(handle).phase, state(handle).exit_code) == (NativePhase.FAILED, 3)
-    assert "Its log could not be read: " in state(handle).message
+    assert state(handle).message.startswith("It ended with exit code 3. Its log could not be read: ")
     assert 'cannot get resource "pods/log"' in state(handle).message
     wait_until(lambda: "Insufficient cpu" in state(waiting).message, explain=lambda: str(state(waiting)))
-    with pytest.raises(EngineUnavailable, match='cannot delete resource "pods"'):
+    with pytest.raises(NothingDone, match='cannot delete resource "pods"'):
         engine.withdraw(waiting)
     assert state(waiting).phase is NativePhase.QUEUED
     engine.cancel(waiting)

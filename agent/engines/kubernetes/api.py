@@ -14,7 +14,7 @@ from lightkube.config.client_adapter import Client, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
-from agent.engines.base import EngineUnavailable, OptionError
+from agent.engines.base import EngineUnavailable, NothingDone, OptionError
 
 MERGE = "application/merge-patch+json"
 _NOT_CONFIGURED = (
@@ -27,7 +27,7 @@ class NotNow(EngineUnavailable):
     """The API server answers that it does not do one thing now, which says nothing of any other."""
 
 
-class Forbidden(NotNow):
+class Forbidden(NotNow, NothingDone):
     """The agent lacks a right, which the message names by verb, resource and namespace."""
 
 

@@ -268,7 +268,8 @@ class KubernetesEngine(CommandEngine):
         if waited < _LOG_SECONDS:
             return None
         problem = logs.problem(key) or "the kubelet has not sent its end in time"
-        return replace(state, message=f"{state.message} Its log could not be read: {problem}".lstrip())
+        said = f"{state.outcome.rstrip('.')}. " if state.outcome else ""
+        return replace(state, message=f"{said}Its log could not be read: {problem}")
 
     def _outputs(self, key: str, job: Object) -> list[str]:
         record = read_json(self.directory / key / SUBMITTED)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import EngineUnavailable, Handle, NativeState, SubmitRefused
+from agent.engines.base import EngineUnavailable, Handle, NativeState, NothingDone, SubmitRefused
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
 from agent.intents import Ending, Stage
@@ -644,6 +644,21 @@ def test_what_starts_although_it_may_have_been_withdrawn_is_guarded_as_before(
     engine.jobs[KEY] = RUNNING
     pass_time(work, clock, 2)
     assert (work.intents[KEY].ending, event_types(work)) == (None, ["RUNNING"])
+
+
+def test_what_the_back_end_refused_to_withdraw_stays_after_the_drain(
+    work: Work, engine: FakeEngine, clock: FakeClock
+) -> None:
+    started(work, clock)
+    work.step()
+    work.is_draining = True
+    engine.failures["withdraw"] = NothingDone("forbidden")
+    work.step()
+    assert (work.problem, work.intents[KEY].ending) == ("forbidden", None)
+    work.is_draining = False
+    del engine.failures["withdraw"]
+    pass_time(work, clock, 10)
+    assert (work.problem, engine.withdrawn, event_types(work)) == ("", [], [])
 
 
 def test_while_many_are_withdrawn_leases_are_watched(work: Work, engine: FakeEngine, clock: FakeClock) -> None:
