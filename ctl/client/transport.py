@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,6 +62,8 @@ _BY_STATUS: dict[int, type[ClientError]] = {
     503: Unreachable,
     504: Unreachable,
 }
+#: The ids that the admin takes.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _PASSING = {429, 502, 503, 504}
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 20.0
@@ -109,7 +112,7 @@ class Transport:
             self._headers |= _bearer(token)
         if as_user is not None:
             self._headers |= _acting_as(as_user)
-        self._request_id = request_id
+        self._request_id = None if request_id is None else _checked_request_id(request_id)
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._replace_bad_text = replace_bad_text
@@ -282,6 +285,16 @@ def _acting_as(user: str) -> dict[str, str]:
     if not user or not user.isascii() or not user.isprintable() or " " in user:
         raise InvalidInput(f"{user!r} is no user to act as: give the name of one.")
     return {"Rainbow-As": user}
+
+
+def _checked_request_id(id: str) -> str:
+    """The id as it is; InvalidInput for one that the admin would replace by one of its own."""
+    if not _REQUEST_ID.fullmatch(id):
+        raise InvalidInput(
+            f"{id!r} cannot be the id of a request: use 1 to 128 letters, digits and characters of `_.:-`, "
+            "as in release-7."
+        )
+    return id
 
 
 def _pause(attempt: int, retry_after: str | None = None) -> float:

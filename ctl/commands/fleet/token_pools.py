@@ -119,16 +119,20 @@ def _watch(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool
     printer, backoff, is_first = session.printer, Backoff(session), True
     while True:
         pools = read() if is_first else backoff.call(read)
+        told: dict[str, Document] = {}  # as they were told, where they were read again
         changed = [pool for key, pool in (pools or {}).items() if key not in seen or not _is_same(seen[key], pool)]
         if changed and not printer.stream([f"{TOKEN_POOL}/{pool['name']}" for pool in changed], changed):
             at = to_second(datetime.now(UTC).isoformat())
-            shown = [{**(pool if name else _with_holders(session, pool)), "at": at} for pool in changed]
+            if not name:
+                changed = [*(_with_holders(session, pool) for pool in changed[:_MOST_READ]), *changed[_MOST_READ:]]
+                told = {str(pool["name"]): _as_listed(pool) for pool in changed}
+            shown = [{**pool, "at": at} for pool in changed]
             printer.rows(shown, _aligned(shown, widths))
         gone = [] if pools is None else [key for key in seen if key not in pools]
         for key in gone:
             printer.note(f"token-pool {key} was deleted.")
             del seen[key]
-        seen |= pools or {}
+        seen |= {**(pools or {}), **told}
         is_first = False
         printer = printer.without_headers() if seen else printer
         sys.stdout.flush()
@@ -143,6 +147,11 @@ def _with_holders(session: Session, pool: Document) -> Document:
         return session.client.definition(TOKEN_POOL, str(pool["name"]))
     except ClientError:  # it was deleted meanwhile, or the admin is away: the next round tells
         return pool
+
+
+def _as_listed(pool: Document) -> Document:
+    """A pool without what lists do not have."""
+    return {name: value for name, value in pool.items() if name not in _NOT_LISTED}
 
 
 def _aligned(pools: Sequence[Document], widths: dict[str, int]) -> Columns:
@@ -180,6 +189,10 @@ def _first_holder(pool: Document) -> str:
 
 #: How often a watched pool is read.
 _POLL_SECONDS = 1.0
+#: Of how many pools that changed together the holders are read, each by a request of its own.
+_MOST_READ = 20
+#: What only the answer for one pool has.
+_NOT_LISTED = ("holders", "holder_count", "waiters", "refusals")
 #: Times are absolute: each line stays on the screen while others follow.
 _WATCHED: dict[str, Field] = {
     "WHEN": "at",

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from ctl.client import ClientError, Conflict, InvalidRequest, Remedies, ServerError, Transport, Unanswered, Unreachable
+from ctl.client import (
+    ClientError,
+    Conflict,
+    InvalidInput,
+    InvalidRequest,
+    Remedies,
+    ServerError,
+    Transport,
+    Unanswered,
+    Unreachable,
+)
 from tests.support.servers import serving
 
 
@@ -51,6 +61,12 @@ class Admin(ThreadingHTTPServer):
 def admin() -> Iterator[Admin]:
     with serving(Admin()) as server:
         yield server
+
+
+@pytest.mark.parametrize("id", ["", "release 7", "x" * 129, "é", "a\n"])
+def test_an_id_that_the_admin_would_replace_is_refused_before_anything_is_sent(id: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be the id of a request"):
+        Transport("http://127.0.0.1:9", request_id=id)
 
 
 def test_a_token_that_is_a_function_is_read_for_each_request(admin: Admin) -> None:
