@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -106,13 +105,20 @@ def test_pages_that_were_told_together_share_one_answer(api: FlaskClient) -> Non
         return found[1]
 
     created(api, "first")
-    told_at = f"{time.time():.6f}"
+
+    def now() -> str:
+        return f"{context_of(api.application).database.clock().timestamp():.6f}"
+
+    told_at = now()
     first = version("/console/executions", **{"Rainbow-Told": told_at})
     created(api, "second")
     assert version("/console/executions", **{"Rainbow-Told": told_at}) == first
     assert version("/console/executions?phase=QUEUED", **{"Rainbow-Told": told_at}) != first  # another address
-    for later in ({}, {"Rainbow-Told": f"{time.time():.6f}"}, {"Rainbow-Told": "soon"}, {"Rainbow-Told": "nan"}):
-        assert version("/console/executions", **later) != first
+    for number, later in enumerate((None, now, lambda: "soon", lambda: "nan")):
+        before = version("/console/executions", **{"Rainbow-Told": told_at})
+        created(api, f"later-{number}")
+        told = {} if later is None else {"Rainbow-Told": later()}
+        assert version("/console/executions", **told) != before
 
 
 def test_a_page_that_is_shown_anew_has_nothing_of_its_viewer(api: FlaskClient) -> None:

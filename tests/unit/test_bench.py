@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from hypothesis import given
@@ -74,7 +73,13 @@ def test_values_are_written_for_lua() -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[int]:
+def asked() -> Event:
+    """Whether the server was asked for something."""
+    return Event()
+
+
+@pytest.fixture
+def server(asked: Event) -> Iterator[int]:
     """A server that answers /good well, everything else with an error, and batches with one failure."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -82,6 +87,7 @@ def server() -> Iterator[int]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
+            asked.set()
             self._answer(200 if self.path == "/good" else 503, b"{}")
 
         def do_POST(self) -> None:
@@ -310,11 +316,13 @@ def test_creations_while_questions_are_asked_are_judged_against_those_without() 
     assert (promise.measured, promise.kept) == ("0.79 ×", False)
 
 
-def test_a_question_that_is_not_answered_as_expected_while_executions_are_created_fails_the_bench(server: int) -> None:
+def test_a_question_that_is_not_answered_as_expected_while_executions_are_created_fails_the_bench(
+    server: int, asked: Event
+) -> None:
     refused = Question(what="executions, first page", path="executions")
 
     def load_for(_seconds: int) -> Rate:
-        time.sleep(0.1)
+        assert asked.wait(10)
         return Rate(per_second=1.0, p50=1.0, p99=1.0, failures=0)
 
     measure = answers._while_asked(server, load_for, [refused], 0.01)
