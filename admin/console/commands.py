@@ -146,11 +146,6 @@ def tried_and_done(words: Sequence[str]) -> list[list[str]]:
     return [[*words, "--dryRun"], list(words)]
 
 
-def why_options(text: str | None, flag: str = "--message") -> list[str]:
-    """The reason that a form gives, as an option of rainbowctl."""
-    return [flag, text] if text else []
-
-
 def update_options(change: Mapping[str, Any]) -> list[str]:
     """A change of a row as options of `rainbowctl update`; of a whole row, whose file is to be written first."""
     if "payload" in change:

@@ -82,9 +82,12 @@ def ticking(message: str, since: str) -> Markup:
     begin = _AGE.match(message)
     if begin is None:
         return escape(message)
-    start, is_span, text = begin[1], begin[2], begin[3] if begin[2] else f"{begin[3]} ago"
+    start, is_span, text = begin.groups()
+    if not is_span:  # as the script of the page goes on with it
+        text = " ".join(text.split()[:2]) + " ago"
     shape = Markup(' data-span=""') if is_span else ""
-    time = Markup('<time datetime="{}" title="{}"{}>{}</time>').format(since, since, shape, text)
+    # The sentence may be one that is read out when it changes, which is not meant of its age.
+    time = Markup('<time datetime="{}" title="{}" aria-live="off"{}>{}</time>').format(since, since, shape, text)
     return escape(f"{start} {is_span or ''}") + time + escape(message[begin.end() :])
 
 

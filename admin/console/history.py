@@ -13,7 +13,8 @@ from admin.console.answers import ask, ask_if_allowed, asked_query, error_answer
 from admin.console.commands import history_words, tried_and_done
 from admin.console.filters import may, page, scope_keys
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
-from admin.console.settings import asked_scope, scope_options, scope_text
+from admin.console.settings import asked_scope, kind_called, scope_options, scope_text
+from admin.core.changes import PROJECT
 from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import Invalid, invalid
@@ -161,7 +162,8 @@ def preview_rollback(number: str) -> Shown:
             raise
     keys = asked_scope(query)
     restorable = ["--restorable"] if "restorable" in target else []
-    what = ["--to", number, *scope_options(keys)] if keys else [number]
+    kind = [kind_called(query["resource_type"])["noun"]] if keys and "resource_type" in query else []
+    what = ["--to", number, *kind, *scope_options(keys)] if keys else [number]
     shown = render(
         "history/roll_back.html",
         title=f"Roll back to revision {number}" if keys else f"Roll back revision {number}",
@@ -195,6 +197,6 @@ def roll_back(form: Mapping[str, str], number: str) -> Response:
 def _page_after(rolled_back: Mapping[str, Any]) -> str:
     """The page after a rollback: of one setting that which lets what waits there adopt it, as after an edit."""
     rows = [row for row in rolled_back["rows"] if row["action"] != "unchanged"]
-    if len(rows) == 1 and scope_keys(rows[0]):
+    if len(rows) == 1 and scope_keys(rows[0]) and rows[0]["resource_type"] != PROJECT:
         return page("settings", "changed", **scope_keys(rows[0]), resource_type=rows[0]["resource_type"])
     return page("history", str(rolled_back["revision"]))

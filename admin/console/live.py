@@ -14,7 +14,8 @@ from werkzeug.routing import RequestRedirect
 from admin.api.current import READMIT, access, context
 from admin.api.scopes import check_request
 from admin.console.answers import asked_query
-from admin.console.pages import ANEW, Page, Pages, shown_to
+from admin.console.logs import LOG
+from admin.console.pages import ANEW, PREFIX, Page, Pages, shown_to
 from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid
 from admin.gate import Caller
@@ -38,7 +39,9 @@ def get_events() -> Response:
         check_request(page, access(), path, asked, None)
     admin: Context = current_app.extensions["rainbow"]  # as nobody sees it, for rights are asked anew
     subject = page.subject(path)
-    shown = shown_to(access(), page, path, urlsplit(address).query)
+    # Each page of a log asks for the pieces that it lacks, so that no answer is shared.
+    is_shared = page.path != PREFIX + LOG
+    shown = shown_to(access(), page, path, urlsplit(address).query) if is_shared else object()
     response = Response(iter(()), mimetype="text/event-stream")
     environ = request.environ
     if environ.get(MAY_STAY_OPEN) and admin.live_streams.has_room and request.method == "GET":

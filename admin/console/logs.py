@@ -18,7 +18,7 @@ from admin.core.live_subjects import Topic
 pages = Pages("logs")
 
 PATH = "/executions/<project>/<domain>/<name>"
-_LOG = f"{PATH}/log"
+LOG = f"{PATH}/log"
 _STREAMS = ("stdout", "stderr")
 _TAIL_LINES = 500
 _PAGE_BYTES = 65_536
@@ -40,7 +40,7 @@ def _picture(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else f"\u27e8U+{code:04X}\u27e9"
 
 
-@pages.add("GET", _LOG, permission="logs.read", live=(Topic.EXECUTION, Topic.LOG))
+@pages.add("GET", LOG, permission="logs.read", live=(Topic.EXECUTION, Topic.LOG))
 def show_log(**key: str) -> str:
     """The log of an attempt: its end, or a piece of it."""
     query = asked_query("stream", "attempt", "offset", "tail")
@@ -64,16 +64,16 @@ def show_log(**key: str) -> str:
     )
 
 
-@pages.add("GET", f"{_LOG}/piece", permission="logs.read")
+@pages.add("GET", f"{LOG}/piece", permission="logs.read")
 def get_log_piece(**key: str) -> Response:
     """What the script of the page adds to it."""
-    begin_measuring(PREFIX + _LOG)
+    begin_measuring(PREFIX + LOG)
     log = ask("get_execution_logs", asked_query("stream", "attempt", "offset", "limit"), path=key)
     piece = {name: log[name] for name in ("attempt", "next_offset", "end", "complete")} | {"text": visible(log["data"])}
     return Response(msgspec.json.encode(piece), mimetype="application/json")
 
 
-@pages.add("GET", f"{_LOG}/download", permission="logs.read")
+@pages.add("GET", f"{LOG}/download", permission="logs.read")
 def download_log(**key: str) -> Response:
     """All of a log that is kept, as it is."""
     query = asked_query("stream", "attempt")

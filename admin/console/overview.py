@@ -13,12 +13,17 @@ from admin.console.days import BY, days_of, heights
 from admin.console.executions import longest_wait
 from admin.console.pages import ANEW, Pages, render
 from admin.core.executions.lifecycle import Phase
+from admin.core.fleet.clusters import DESCRIBED, REGISTERED
 from admin.core.live_subjects import Topic
 from admin.core.permissions import SIGNED_IN
 
 pages = Pages("overview")
 
 _FEW = 8
+#: Events of clusters among which those are that people caused; agents cause most of them.
+_EVENTS = 50
+#: Events that agents cause, and that have an author all the same.
+_BY_AGENTS = (REGISTERED, DESCRIBED)
 _UNFINISHED = (Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value)
 _DAYS = 14
 #: Executions whose days are counted, the newest; more would take longer than all else on the page.
@@ -60,11 +65,11 @@ def show_overview() -> str:
 def _changes() -> list[dict[str, Any]] | None:
     """What people changed last: revisions, and what they did to clusters, where the caller may see it."""
     entries: list[dict[str, Any]] = []
-    for source in ("revision", "cluster-event"):
-        listed = ask_if_allowed("list_timeline", {"source": source, "limit": _FEW})
+    for source, limit in (("revision", _FEW), ("cluster-event", _EVENTS)):
+        listed = ask_if_allowed("list_timeline", {"source": source, "limit": limit})
         if listed is None:
             return None
-        entries += [entry for entry in listed["entries"] if entry.get("author")]
+        entries += [entry for entry in listed["entries"] if entry.get("author") and entry.get("type") not in _BY_AGENTS]
     return sorted(entries, key=lambda entry: str(entry["at"]), reverse=True)[:_FEW]
 
 

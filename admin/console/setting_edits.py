@@ -11,7 +11,7 @@ from flask import Response, g
 
 from admin.api.failures import translate
 from admin.console.answers import ask, asked_query, error_answer
-from admin.console.commands import tried_and_done, update_options, why_options
+from admin.console.commands import tried_and_done, update_options
 from admin.console.filters import leaves, page
 from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
 from admin.console.setting_forms import (
@@ -185,12 +185,13 @@ def plan_setting(form: Mapping[str, str]) -> Shown:
         is_stale = isinstance(error, VersionConflict)
         shown = _form(place, payload, stored, fields=fields, raw=raw, message=message, error=error, is_stale=is_stale)
         return _refused(shown, error)
+    reason = ["--message", message] if message else []
     g.asked = [line for line in g.get("asked", ()) if line["method"] != "GET"]  # what the plan was asked with
     return render(
         "settings/plan.html",
         title=f"Plan {place.kind['name']}",
         commands=tried_and_done(
-            ["update", place.kind["noun"], *scope_options(place.keys), *update_options(change), *why_options(message)]
+            ["update", place.kind["noun"], *scope_options(place.keys), *update_options(change), *reason]
         ),
         place=place,
         scope=scope_text(place.keys),

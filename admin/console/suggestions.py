@@ -9,6 +9,8 @@ from admin.console.answers import ask_if_allowed
 from admin.services.definitions import names_in_fleet
 
 _MOST = 100
+#: The lists of names that are of the fleet.
+_OF_FLEET = {"pools", "labels", "clusters"}
 #: The other lists of names, by the ids that fields give: the operation of REST, and where its answer has the names.
 _LISTS = {
     "projects": ("list_projects", "projects", "id"),
@@ -21,7 +23,7 @@ def suggestions(*names: str) -> dict[str, list[str]]:
     """The names that some lists have; a page does not show these questions among those that it is about."""
     asked = list(g.get("asked", ()))
     # Of the fleet the names alone, without what lists of it have to read.
-    of_fleet = names_in_fleet(context(), _MOST)
+    of_fleet = names_in_fleet(context(), _MOST) if _OF_FLEET & {*names} else {}
     suggested = {name: of_fleet[name] for name in names if name in of_fleet}
     for name in names:
         if name in of_fleet:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.console import cluster_groups
 from admin.console.fleet import amounts_of
 from admin.console.icicles import draw_tree
 from admin.console.topology import draw_topology
 from admin.console.trees import search_tree
+from admin.core.fleet.clusters import DESCRIBED, REGISTERED
 from admin.services.redecisions import decide_waiting
+from admin.store.cluster_events import ClusterEvent, add_events
 from tests.integration.test_console import send, signed_in
 from tests.support.apps import context_of
 from tests.support.people import made_user
@@ -176,6 +180,18 @@ def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(app: Flask,
     assert fleet.get(f"{FLEET}/clusters/east/explode").status_code == 404
 
 
+def test_what_agents_tell_of_their_clusters_hides_no_change_that_somebody_made(app: Flask, fleet: FlaskClient) -> None:
+    ok(fleet.post(f"{API}/clusters/east/drain", json={"reason": "New disks."}))
+    context = context_of(app)
+    at = context.clock() + timedelta(seconds=1)
+    with context.database.writing() as connection:
+        for type in (REGISTERED, DESCRIBED, "LOST"):
+            add_events(connection, [ClusterEvent(cluster="west", at=at, type=type) for _ in range(12)])
+    changes = shown(fleet, "/console/").partition("Recent changes")[2]
+    assert "New disks." in changes
+    assert not re.search("registered|described|lost", changes.partition("</table>")[0])
+
+
 def test_viewers_see_no_switch_and_are_refused_it(app: Flask, fleet: FlaskClient) -> None:
     made_user(app)
     viewer, _ = signed_in(app, made_user(app, "eve", role="viewer"))
@@ -194,6 +210,17 @@ def test_a_pool_shows_promised_and_real_shares_and_where_it_is_used(fleet: Flask
     assert "Label training" in words_of(shown(fleet, f"{FLEET}/labels/training"))
     for path in ("pools", "labels", "namespaces", "warnings"):
         shown(fleet, f"{FLEET}/{path}")
+
+
+def test_of_a_large_pool_the_first_members_and_their_shares_are_shown(
+    fleet: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_groups, "_MEMBERS", 1)
+    put_pool(fleet, "large", {"east": 1, "west": 1})
+    page = shown(fleet, f"{FLEET}/pools/large")
+    assert page.count("The first 1 of 2") == 2
+    shares = page.partition("Shares of clusters")[2].partition("</table>")[0]
+    assert ("clusters/east" in shares, "clusters/west" in shares) == (True, False)
 
 
 def test_the_topology_leads_from_pools_and_labels_to_clusters(fleet: FlaskClient) -> None:

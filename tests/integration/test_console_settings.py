@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from admin.console import setting_edits
+from admin.console import setting_edits, suggestions
 from admin.console.front import all_pages
 from admin.console.setting_forms import fields_of, patch_of, sent_fields
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -235,6 +235,7 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     assert entry["message"] == "East is full."
     number = entry["number"]
     preview = f"/console/history/{number}/roll-back"
+    assert "until it is decided again: that would move" in " ".join(api.get(preview).text.split())
     assert re.search(r"<del[^>]*>second</del>.*<ins[^>]*>first</ins>", api.get(preview).text, re.S)
     head = fields(api.get(preview).text)["head"]
     assert send(api, preview, preview, head=head, confirmation="wrong").status_code == 400
@@ -243,11 +244,29 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     assert "1 another cluster" in api.get(rolled.location).text
     undone = api.get(f"/console/history/{number}").text
     assert "Rolled back: " in undone
-    assert "/roll-back" not in undone
+    assert f"/console/history/{number}/roll-back" in undone  # which says why not, or undoes it once more
     assert f'href="/console/history/{number + 1}">Newer</a>' in undone
     assert exact(api, "cluster_assignment", "7") == {"cluster_pool_name": "first"}
     again = send(api, preview, f"/console/history/{number + 1}/roll-back", head=head, confirmation=str(number))
     assert again.status_code == 409  # another revision was made since that preview
+
+
+def test_what_a_project_was_is_rolled_back_to_a_page_that_is_there(api: FlaskClient) -> None:
+    ok(api.patch(f"{API}/projects/{PROJECT}", json={"description": "Of the search team."}))
+    number = get(api, "revisions?limit=1")["head"]
+    preview = f"/console/history/{number}/roll-back"
+    head = fields(api.get(preview).text)["head"]
+    rolled = send(api, preview, preview, head=head, confirmation=str(number))
+    assert (rolled.status_code, api.get(rolled.location).status_code) == (303, 200)
+
+
+def test_the_command_for_one_kind_of_a_scope_rolls_back_no_other(shared: FlaskClient, project: str) -> None:
+    put_attribute(shared, "project-domain", "quality_of_service", {"tier": "LOW"}, project=project)
+    number = get(shared, "revisions?limit=1")["head"]
+    put_attribute(shared, "project-domain", "quality_of_service", {"tier": "HIGH"}, project=project)
+    where = f"project={project}&domain={DOMAIN}&resource_type=QUALITY_OF_SERVICE_SPECIFICATION"
+    page = shared.get(f"/console/history/{number}/roll-back?{where}").text
+    assert f"rainbowctl rollback --to {number} quality-of-service -p {project} -d {DOMAIN}</code>" in page
 
 
 def test_executions_that_were_decided_again_are_shown_also_when_they_wait_no_more(api: FlaskClient) -> None:
@@ -315,6 +334,13 @@ def test_leaves_are_set_unset_and_inherited_one_by_one(api: FlaskClient) -> None
     }
 
 
+def test_a_form_that_suggests_no_cluster_reads_no_fleet(
+    shared: FlaskClient, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(suggestions, "names_in_fleet")
+    assert shared.get(edit_path("TASK_RESOURCE", f"project={project}&domain={DOMAIN}")).status_code == 200
+
+
 def test_a_wrong_value_keeps_the_form_and_says_why_at_its_field(api: FlaskClient) -> None:
     path = edit_path("TASK_RESOURCE")
     refused = plan(api, path, {"limits.cpu": ("set", "many"), "limits.memory": ("set", "4Gi")}, message="Why not.")
@@ -379,6 +405,8 @@ def test_a_row_is_deleted_after_a_preview(api: FlaskClient) -> None:
     assert "LOW" in preview
     unnamed = send(api, path, path, version="2", confirmation="it")
     assert unnamed.status_code == 400
+    stale = send(api, path, path, version="1", confirmation="quality-of-service")
+    assert (stale.status_code, "version_conflict" in stale.text) == (409, True)
     done = send(api, path, path, version="2", confirmation="quality-of-service", message="No longer urgent.")
     assert done.status_code == 303
     assert "There is none any more." in api.get(done.location).text

@@ -14,13 +14,13 @@ SINCE = "2026-03-01T12:00:00Z"
     [
         ("RUNNING on east for 4 min 10 s: by <pool>.", "RUNNING on east for ", "4 min 10 s", ": by &lt;pool&gt;."),
         ("QUEUED for 0 s, first at east: full.", "QUEUED for ", "0 s", ", first at east: full."),
-        ("TIMED_OUT 2 years 3 d ago: too late.", "TIMED_OUT ", "2 years 3 d ago", ": too late."),
+        ("TIMED_OUT 2 years 3 d ago: too late.", "TIMED_OUT ", "2 years ago", ": too late."),
         ("SUCCEEDED on east 5 s ago after 10 min: by x.", "SUCCEEDED on east ", "5 s ago", " after 10 min: by x."),
     ],
 )
 def test_the_age_of_a_phase_goes_on(message: str, start: str, shown: str, rest: str) -> None:
     span = ' data-span=""' if " for " in start else ""
-    time = f'<time datetime="{SINCE}" title="{SINCE}"{span}>{shown}</time>'
+    time = f'<time datetime="{SINCE}" title="{SINCE}" aria-live="off"{span}>{shown}</time>'
     assert ticking(message, SINCE) == f"{start}{time}{rest}"
 
 
