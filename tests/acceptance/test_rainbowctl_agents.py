@@ -513,7 +513,10 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     agent.sync()
     lease = started(shell, agent, "last", "--cluster quiet")
     planned = shell.run("rainbowctl drain quiet --deadline 1h --dryRun --noHeaders")
-    assert planned.err == ("Would drain cluster quiet: 1 would be ended. Dry run: nothing was changed.\n")
+    assert planned.err == (
+        "Would drain cluster quiet: 1 would be ended. Dry run: nothing was changed.\n"
+        "No cluster takes work then: every new execution waits until one does.\n"
+    )
     answer = json.loads(shell.ok("rainbowctl drain quiet --deadline 1h --dryRun -o json"))
     posted = shell.rest("POST", "clusters/quiet/drain?dry_run=true", {"deadline": "1h"})
     assert answer.keys() == posted.keys()

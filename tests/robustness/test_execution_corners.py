@@ -134,7 +134,7 @@ def test_characters_that_no_database_takes_are_refused(api: FlaskClient, method:
     assert answer(api, method, path, body)[0] == 400
 
 
-@pytest.mark.parametrize("filters", ["ne(phase,queued)", "eq(state,gone)", "eq(name,1)eq(name,2)", "eq(mode,nope)"])
+@pytest.mark.parametrize("filters", ["ne(phase,queuing)", "eq(state,gone)", "eq(name,1)eq(name,2)", "eq(mode,nope)"])
 def test_filters_that_could_not_be_meant_are_refused(api: FlaskClient, filters: str) -> None:
     assert answer(api, "GET", f"executions?filters={filters}")[0] == 400
 
