@@ -248,6 +248,7 @@ def test_a_given_token_wins_over_a_login_which_says_so(shell: Shell, openid_prov
     assert shell.run("rainbowctl get project").status == 4
 
 
+@pytest.mark.slow
 def test_while_the_provider_is_down_a_login_works_until_it_expires(
     shell: Shell, openid_provider: OpenIdProvider
 ) -> None:

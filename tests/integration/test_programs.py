@@ -53,6 +53,7 @@ def test_a_warm_program_can_be_waited_for_and_killed(tmp_path: Path, number: sig
     admin.kill()  # which does nothing any more
 
 
+@pytest.mark.slow
 def test_warm_programs_run_beside_each_other(tmp_path: Path) -> None:
     outputs: dict[int, bytes] = {}
 

@@ -63,6 +63,7 @@ def test_the_sample_of_the_pools_proposal_makes_a_fleet_with_two_expected_cluste
         assert name in warning.message
 
 
+@pytest.mark.slow
 def test_ten_thousand_executions_are_split_as_the_weights_say_and_again_the_same(sample: Fleet) -> None:
     first = chosen(sample, "pool_2")
     counts = Counter(first)
