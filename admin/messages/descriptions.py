@@ -48,6 +48,7 @@ class DescriptionBody(AuthorshipFields):
     version = fields.Raw(metadata={"type": "integer", "description": _KEPT})
     execution = fields.Raw(metadata={"type": "object", "description": _KEPT})
     attributes = fields.Raw(metadata={"type": "object", "description": _KEPT})
+    writer = fields.Raw(metadata={"type": "string", "description": _KEPT})
 
 
 class DescriptionPatchBody(DescriptionBody):

@@ -16,7 +16,8 @@ from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
-from admin.core.graph.compiled import GRAPH_FIELDS, Compiled
+from admin.core.graph.compiled import Compiled
+from admin.core.graph.described_documents import GRAPH_FIELDS
 from admin.core.hosts import source_of
 from admin.core.identities import agent_name
 from admin.core.problems import invalid

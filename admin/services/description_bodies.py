@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from admin.core.graph.compiled import FIELDS, GRAPH_FIELDS, Compiled, compile_description, read_document
+from admin.core.graph.compiled import Compiled, compile_description, read_document
+from admin.core.graph.described_documents import FIELDS, GRAPH_FIELDS
 from admin.core.problems import Invalid, Problem, invalid, quoted, raise_problems
 from admin.core.strict_json import parse_body
 from admin.errors import BodyTooLarge, Busy

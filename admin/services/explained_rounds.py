@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.placement.bids import Bid
+from admin.core.placement.bids import Bid, describe_answer
 from admin.core.placement.rounds import RoundOutcome
 from admin.store import bid_rounds, bids
 from admin.store.bid_rounds import BidRound
@@ -43,6 +43,15 @@ def view_rounds(connection: Connection, execution: Execution, decision: int, *, 
         )
         for round_ in shown
     ]
+
+
+def answers_of(rounds: Sequence[RoundView]) -> dict[str, str]:
+    """What each cluster answered in the last of some rounds, in words."""
+    if not rounds:
+        return {}
+    last, given, awaited = rounds[-1]
+    words = {bid.cluster: describe_answer(bid, last.seconds) for bid in given}
+    return words | {cluster: describe_answer(None, last.seconds) for cluster in awaited}
 
 
 def without_clusters_but(rounds: Sequence[RoundView], told: frozenset[str | None]) -> list[RoundView]:

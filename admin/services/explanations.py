@@ -37,7 +37,7 @@ from admin.services.creator_rights import current_rights, told_clusters, usable_
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
-from admin.services.explained_rounds import RoundView, view_rounds, without_clusters_but
+from admin.services.explained_rounds import RoundView, answers_of, view_rounds, without_clusters_but
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.fits import find_fleet_fits
 from admin.services.named_rows import row_not_found
@@ -277,6 +277,7 @@ def explain(
         rights = current_rights(context, connection)
         usable = usable_in_fleet(usable_of(execution, rights), route, fleet_now)
         attempts = list_attempts(connection, execution)
+        rounds = view_rounds(connection, execution, decision.number, is_last=is_last)
         standing = _Standing()
         if is_last:
             standing = _find_standing(context, connection, execution, fleet_now, settings, provenance, attempts)
@@ -292,13 +293,13 @@ def explain(
             rules=trail.get("rules"),
             revision=decision.revision,
             rungs=rungs_with_sources(context, connection, settings["rungs"], execution.launched),
-            candidates=_candidates(context, connection, execution, decision, trail, attempts),
+            candidates=_candidates(context, connection, execution, decision, trail, attempts, answers_of(rounds)),
             settings=settings["settings"],
             job=execution.content["job"],
             queue=execution.content["queue"],
             received=_received(execution, given_job, settings["settings"]),
             field_effects=field_effects,
-            rounds=view_rounds(connection, execution, decision.number, is_last=is_last),
+            rounds=rounds,
             launched=execution.launched,
             rule=describe_rungs(settings["rungs"]),
             warnings=request_warnings(execution.request["spec"]),
@@ -365,8 +366,9 @@ def _candidates(
     decision: StoredDecision,
     trail: JsonObject,
     attempts: AttemptList,
+    answers: Mapping[str, str],
 ) -> list[JsonObject]:
-    """The candidates of a decision, with who had switched off those that were."""
+    """The candidates of a decision, with who had switched off those that were, and what those answered that it asks."""
     events = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
     switched_by = told_events(context.access, events)
     return render_candidates(
@@ -376,6 +378,7 @@ def _candidates(
         decision.cluster,
         switched_by,
         None,  # the sentence is read at any time after the decision
+        answers,
     )
 
 

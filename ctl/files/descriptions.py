@@ -83,7 +83,16 @@ def show_types(types: Mapping[str, Mapping[str, Any]] | None) -> str:
 def _counted(amount: str, type_: str) -> str:
     if type_ in _MEASURED:
         return f"{_rounded(amount)} {type_}"
-    return f"{amount} {type_}{'' if amount == '1' else 's'}"
+    return f"{amount} {type_ if amount == '1' else _plural(type_)}"
+
+
+def _plural(type_: str) -> str:
+    """The name of a type of which there are several, as the admin's messages have it."""
+    if type_.endswith("s"):  # chassis
+        return type_
+    if type_.endswith(("x", "ch", "sh")):
+        return f"{type_}es"
+    return f"{type_[:-1]}ies" if re.search("[^aeiou]y$", type_) else f"{type_}s"
 
 
 def _rounded(amount: str) -> str:

@@ -53,6 +53,13 @@ from tests.support.waiting import wait_until
 
 SLOW_ON = ("postgresql",)
 
+
+def losses(test: Asker, name: str, query: str = "") -> dict[str, str]:
+    """Why each candidate of an execution's decision was not chosen."""
+    candidates = test.explain(name, query)["candidates"]
+    return {test.short(candidate["cluster"]): candidate["why_not"] for candidate in candidates}
+
+
 # From the question to the decision
 
 
@@ -72,6 +79,10 @@ def test_a_creation_answers_at_once_and_the_last_answer_decides(asker: MakeAsker
     assert test.agents["a"].sync(want=1)["bid_requests"] == []  # of one that says nothing of bids
     test.bid("a", start_seconds=60)
     assert test.place("e") == (None, "QUEUED", "ASKING")
+    assert losses(test, "e") == {
+        "a": "able; said yes, and would start it in 1 min",
+        "b": "able; has not answered yet",
+    }
     test.bid("b", start_seconds=5, cost=2.5)
     assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
     assert test.agents["a"].sync(want=1, can_bid=True)["leases"] == []
@@ -126,6 +137,10 @@ def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_aga
     assert test.next_attempt() == test.clock() + timedelta(seconds=1)
     message = test.execution("e")["closure"]["reason"]["message"]
     assert f"'{test.full('a')}' said not now (all nodes are taken)" in message
+    assert losses(test, "e") == {
+        "a": "able; said not now (all nodes are taken)",
+        "b": "able; said never (no such partition)",
+    }
     test.pass_time(0.9)
     assert test.questions("a") == []
     test.pass_time(0.1)
@@ -139,6 +154,7 @@ def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_aga
     assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
     assert [told["outcome"] for told in test.rounds("e")] == ["nobody", "nobody", "chosen"]
     assert len(test.explain("e")["history"]) == 2  # no decision for rounds without one
+    assert losses(test, "e", "?decision=1") == dict.fromkeys("ab", "able; was asked")
 
 
 def test_who_said_never_is_asked_again_once_an_operator_has_changed_its_definition(asker: MakeAsker) -> None:

@@ -286,6 +286,38 @@ def test_types_that_only_a_graph_knows_are_asked_of_it(api: FlaskClient) -> None
         assert "'plain' has no description by which `" in answer["message"]
 
 
+@pytest.mark.parametrize(
+    ("levels", "types"),
+    [
+        ((("rack", 3), ("core", 1)), "`rack`"),
+        ((("cluster", 1), ("rack", 3), ("node", 1), ("core", 1)), "`rack`"),
+        ((("cluster", 2), ("node", 1), ("core", 1)), "`cluster`"),
+        ((("node", 1), ("socket", 2), ("core", 1)), "`socket`"),
+        ((("node", 1), ("slot", 1), ("socket", 1), ("core", 2)), "`socket`"),
+        ((("slot", 1), ("socket", 1), ("core", 2)), "`socket`"),
+        ((("rack", 1), ("node", 1), ("socket", 1), ("core", 2)), "`rack` and `socket`"),
+    ],
+)
+def test_how_things_lie_is_not_known_of_a_cluster_without_a_description(
+    api: FlaskClient, levels: Any, types: str
+) -> None:
+    put_cluster(api, "plain")
+    report(api, "plain", capacity={"cpu": "64", "nodes": 8}, free={"cpu": "64"})
+    put_pool(api, "plain", ["plain"])
+    error = refused(create(api, "x", **nested(*levels), **pool("plain")), 400, "no_cluster_large_enough")
+    assert f"'plain' has no description by which {types} could be checked" in error["message"]
+    assert error["message"].endswith("Describe it or ask for nodes and slots alone.")
+    for number, plain in enumerate(
+        [
+            (("cluster", 1), ("node", 2), ("slot", 2), ("core", 1)),
+            (("node", 2), ("slot", 2), ("core", 1)),
+            (("slot", 2), ("node", 1), ("core", 1)),
+            (("slot", 2), ("core", 1)),
+        ]
+    ):
+        assert created(api, f"y{number}", **nested(*plain), **pool("plain"))["cluster"] == "plain"
+
+
 @pytest.mark.parametrize("case", LAYERED)
 def test_levels_of_a_jobspec_are_asked_of_the_graph(red: FlaskClient, case: str) -> None:
     spec, is_fitting = LAYERED[case]
@@ -318,6 +350,9 @@ def test_a_refusal_says_where_the_job_fits(red: FlaskClient) -> None:
         message = refused(create(red, "x", **spec, **pool("red")), 400, "no_cluster_large_enough")["message"]
         assert message.endswith(". Ask for less or require less.")
     describe(red, "wide", pooled(1, 16))
+    message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
+    assert message.endswith("largest node has 12. Ask for less."), "nobody has seen an agent of 'wide'"
+    report(red, "wide", engine="slurm")
     message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
     assert message.endswith("Ask for less, or for cluster 'wide', which is able.")
     put_pool(red, "large", ["wide"])

@@ -50,8 +50,8 @@ class Asker:
         cluster = execution.get("cluster")
         return cluster and self.short(cluster), closure["phase"], closure["reason"]["code"]
 
-    def explain(self, name: str) -> Any:
-        return get(self.api, f"executions/{self.project}/{DOMAIN}/{name}/explanation")
+    def explain(self, name: str, query: str = "") -> Any:
+        return get(self.api, f"executions/{self.project}/{DOMAIN}/{name}/explanation{query}")
 
     def short(self, cluster: str) -> str:
         return cluster.removesuffix(f"-{self.project}")

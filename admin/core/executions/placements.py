@@ -86,9 +86,11 @@ def check_feasible(
         else:
             names = {candidate.cluster.name for candidate in evaluation.candidates}
             message = without_clusters(message, names - {route.name}, "see")
-        less = "Ask for less or require less" if asks and has_requirements(read_request(asks)) else "Ask for less"
+        requires = asks is not None and has_requirements(read_request(asks))
+        less = "Ask for less or require less" if requires else "Ask for less"
         if lack_descriptions(evaluation.candidates, evaluation.verdicts):
-            less = "Describe it or remove the requirements"
+            undescribed = "remove the requirements" if requires else "ask for nodes and slots alone"
+            less = f"Describe it or {undescribed}"
             place = place and f"ask {place}"
         remedy = f"{less}, or {place}, which is able." if place else f"{less}."
         raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=f"{message} {remedy}"))

@@ -105,12 +105,16 @@ def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
         for name, reason in asking.asking_problems(normal, asking.REQUEST_FIELDS).items()
     ]
     strategic = [*strategy_problems(normal, (*path, "rules")), *asking_problems]
-    empty = empty_problems((normal.get("job") or {}).get("compatibility"), (*path, "job", "compatibility"))
     unsaid = [problem for name in ("job", "jobspec") for problem in null_requirements(normal.get(name), (*path, name))]
+    empty = [
+        problem
+        for name in ("job", "jobspec")
+        for problem in empty_problems((normal.get(name) or {}).get("compatibility"), (*path, name, "compatibility"))
+    ]
     raise_problems([*retry_problems(normal, path), *strategic, *empty, *unsaid])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
-    for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
+    for name in ("launch_plan", "job", "cluster", "metadata", "auth_role"):
         if name in normal:
             normal[name] = without_nulls(normal[name])
     kept = {name: value for name, value in normal.items() if value is not None or name in SETTINGS}

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from admin.core.problems import Path, Problem, add_problem, quoted, shorten
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shorten, unknown_fields
 
 #: Annotations of images whose names tell a subsystem and its field: `org.supercontainers.mpi.implementation`.
 ANNOTATION_PREFIX = "org.supercontainers."
+#: What nodes may have of these.
+_EXAMPLES = {"arch": "x86_64", "os": "linux"}
 #: What annotations of images, and the entries of `compatibility`, say of the node itself, by the fields of a node.
 _OF_NODE = {"architecture": "arch", "os": "os"}
 _NODE_ANNOTATIONS = {f"org.opencontainers.image.{name}": field for name, field in _OF_NODE.items()}
-_CONDITIONS = frozenset({"match", "min", "max"})
+_CONDITIONS = ("match", "min", "max")
 
 
 def compatibility_entries(job: Mapping[str, Any], path: Path, problems: list[Problem]) -> list[tuple[Any, Path]]:
@@ -26,7 +28,7 @@ def _annotated(annotations: Any, path: Path, problems: list[Problem]) -> Iterato
         return
     for name, value in annotations.items():
         if name in _NODE_ANNOTATIONS:
-            yield _of_node(_NODE_ANNOTATIONS[name], value), (*path, name)
+            yield from _of_node(_NODE_ANNOTATIONS[name], value, (*path, name), problems)
         elif name.startswith(ANNOTATION_PREFIX):
             subsystem, dot, field = name.removeprefix(ANNOTATION_PREFIX).partition(".")
             if not subsystem or not dot or not field:
@@ -75,16 +77,25 @@ def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[
         return
     for name, needs in compatibility.items():
         if name in _OF_NODE:
-            yield _of_node(_OF_NODE[name], needs), (*path, name)
+            yield from _of_node(_OF_NODE[name], needs, (*path, name), problems)
         elif not isinstance(needs, Mapping):
             reason = f"{quoted(needs)} is not a mapping: give fields of the subsystem '{shorten(name)}'."
             add_problem(problems, (*path, shorten(name)), reason)
         else:
             for field, needed in needs.items():
-                is_bounded = isinstance(needed, Mapping) and needed.keys() <= _CONDITIONS
-                condition = needed if is_bounded else {"match": needed}
-                yield {"name": name, "field": field, **condition}, (*path, name, str(field))
+                where = (*path, name, str(field))
+                if isinstance(needed, Mapping) and needed:
+                    unknown = [str(key) for key in needed if key not in _CONDITIONS]
+                    problems += unknown_fields(unknown, _CONDITIONS, dotted((*path, shorten(name), shorten(field))))
+                    needed = {key: value for key, value in needed.items() if key in _CONDITIONS}
+                    if unknown and not needed:
+                        continue
+                condition = needed if isinstance(needed, Mapping) else {"match": needed}
+                yield {"name": name, "field": field, **condition}, where
 
 
-def _of_node(field: str, value: Any) -> dict[str, Any]:
-    return {"name": "cluster", "field": field, "match": value}
+def _of_node(field: str, value: Any, path: Path, problems: list[Problem]) -> Iterator[tuple[Any, Path]]:
+    if isinstance(value, str) and value:
+        yield {"name": "cluster", "field": field, "match": value}, path
+    else:
+        add_problem(problems, path, f"{quoted(value)} is not text: give one name, such as {_EXAMPLES[field]}.")

@@ -15,12 +15,6 @@ from admin.core.graph.inventories import inventory_of
 from admin.core.graph.shapes import Shapes
 from admin.core.json_text import json_text, json_value
 
-#: The graph of a description, by itself or within a resource set of Flux.
-GRAPH_FIELDS = ("graph", "scheduling")
-#: What files of either kind have beside it, which is kept and means nothing here.
-KEPT_FIELDS = ("name", "version", "execution", "attributes")
-#: All fields of a description; subsystems are given by name.
-FIELDS = (*GRAPH_FIELDS, *KEPT_FIELDS, "subsystems")
 #: The fastest level of compression: documents repeat themselves so much that others gain little.
 _LEVEL = 1
 

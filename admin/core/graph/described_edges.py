@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from admin.core.graph.described_documents import OF_EDGE
 from admin.core.graph.described_vertices import DescribedVertex, read_id
 from admin.core.graph.description_problems import DescriptionProblems
 from admin.core.graph.requirements import CONTAINMENT, MAIN_NAMES
@@ -38,7 +39,9 @@ class EdgeReader:
         inline: list[Edge] = []
         unsaid: list[tuple[int, str, str]] = []
         for number, edge in enumerate(edges):
-            if type(edge) is dict:  # most say this and no more: to look at millions of them takes seconds
+            if (
+                type(edge) is dict and edge.keys() <= OF_EDGE
+            ):  # most say this and no more: to look at millions of them takes seconds
                 get: Callable[[str], Any] = edge.get
                 outer, inner, word = get("source"), get("target"), get("relation")
                 if word == _IN:
@@ -94,6 +97,7 @@ class EdgeReader:
         if not isinstance(edge, Mapping):
             self._problems.add(where, f"{quoted(edge)} is not a mapping: give source and target.")
             return
+        self._problems.add_unknown(where, edge, OF_EDGE)
         source, target = read_id(edge.get("source")), read_id(edge.get("target"))
         if source is None or target is None:
             name = "source" if source is None else "target"

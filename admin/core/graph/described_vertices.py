@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from admin.core.graph.described_documents import OF_VERTEX, find_graph
 from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.requirements import CONTAINMENT, IDENTITY, Feature, Value
 from admin.core.graph.shapes import Shapes
@@ -13,8 +14,10 @@ from admin.core.problems import Path, quoted, shorten
 from admin.core.resources import LARGEST
 
 _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 1000
-#: What JSON Graph Format has of a vertex.
-_OF_VERTEX = frozenset(("id", "type", "label", "metadata"))
+#: What the metadata of a vertex have, and what is sometimes found beside them.
+_OF_METADATA = frozenset(("size", "unit", "name", "properties"))
+#: Fields of a vertex that mean the same everywhere, and the types that they may have.
+_MEANT = {"arch": (str,), "os": (str,), "model": (str, int, float)}
 #: What jobs call a place of theirs, and clusters do not have.
 _SLOT = "slot"
 #: All that most vertices of the main graph say.
@@ -54,7 +57,7 @@ class VertexReader:
 
     def read(self, document: Any, where: Path, subsystem: str) -> ReadGraph:
         """The graph of a document, which is the main one or that of a subsystem."""
-        where, nodes, edges = self._find(document, where)
+        where, nodes, edges = find_graph(document, where, self._problems)
         self._read += len(nodes)
         if self._read > self._most:
             reason = (
@@ -73,38 +76,6 @@ class VertexReader:
             if path is not None:
                 graph.paths[id_] = path
         return graph
-
-    def _find(self, document: Any, where: Path) -> tuple[Path, Mapping[Any, Any] | list[Any], list[Any]]:
-        """Where the graph of a document stands, by itself or in a resource set of Flux; its vertices and its edges."""
-        if (
-            isinstance(document, Mapping)
-            and "graph" not in document
-            and isinstance(document.get("scheduling"), Mapping)
-        ):
-            document, where = document["scheduling"], (*where, "scheduling")
-        graph = document.get("graph") if isinstance(document, Mapping) else None
-        where = (*where, "graph")
-        if graph is None and isinstance(document, Mapping) and "execution" in document:
-            reason = "is missing: a resource set of Flux has a graph only where its scheduler, Fluxion, has added one."
-            self._problems.add((*where[:-1], "scheduling"), reason)
-            raise Stop
-        if not isinstance(graph, Mapping):
-            has_graph = isinstance(document, Mapping) and "graph" in document
-            reason = f"{quoted(graph)} is not a mapping" if has_graph else "is missing"
-            self._problems.add(where, f"{reason}: give a graph in JSON Graph Format, with nodes and edges.")
-            raise Stop
-        nodes, edges = graph.get("nodes"), graph.get("edges", [])
-        if not isinstance(nodes, Mapping | list):
-            reason = "is missing" if nodes is None else f"{quoted(nodes)} is neither a mapping nor a list"
-            self._problems.add((*where, "nodes"), f"{reason}: give the vertices by id, or a list of them.")
-            raise Stop
-        if not isinstance(edges, list):
-            self._problems.add((*where, "edges"), f"{quoted(edges)} is not a list: give the edges.")
-            raise Stop
-        if not nodes:
-            self._problems.add((*where, "nodes"), "is empty: give at least the vertex that holds all others.")
-            raise Stop
-        return where, nodes, edges
 
     def _listed(self, nodes: Mapping[Any, Any] | list[Any], where: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The vertices of either shape with their ids."""
@@ -127,10 +98,8 @@ class VertexReader:
     def _read_vertex(
         self, id_: str, vertex: Mapping[str, Any], where: Path, subsystem: str, names: dict[str, str]
     ) -> DescribedVertex:
-        if not vertex.keys() <= _OF_VERTEX:
-            for name in ("size", "unit"):
-                if name in vertex:
-                    self._problems.add((*where, id_, name), "is outside the metadata of the vertex: move it there.")
+        if not vertex.keys() <= OF_VERTEX:
+            self._check_keys(vertex, (*where, id_))
         metadata: Any = vertex.get("metadata", {})
         if not isinstance(metadata, dict):
             self._problems.add((*where, id_, "metadata"), f"{quoted(metadata)} is not a mapping.")
@@ -147,22 +116,46 @@ class VertexReader:
             amount = self._checked_amount(type_, size, unit, (*where, id_, "metadata"), subsystem)
         if subsystem != CONTAINMENT:
             return DescribedVertex(str(type_), amount, 1, self.feature(metadata, (*where, id_), subsystem), metadata)
-        if type_ == NODE and isinstance(metadata.get("name"), str):
-            name = metadata["name"]
+        name = get("name")
+        if name is not None and not _is_name(name, is_node=type_ == NODE):
+            reason = f"{quoted(name)} is not a name: give a text of up to {_LONGEST_ID} characters, or leave it out."
+            self._problems.add((*where, id_, "metadata", "name"), reason)
+        elif type_ == NODE and name is not None:
             if name in names:
                 self.repeated_names[name] = self.repeated_names.get(name, 1) + 1
             names[name] = id_
         fields = self._main_feature(metadata, (*where, id_), type_, size)
         return DescribedVertex(str(type_), amount, size if type(size) is int else 1, fields, metadata)
 
+    def _check_keys(self, vertex: Mapping[Any, Any], where: Path) -> None:
+        for name in sorted(_OF_METADATA & vertex.keys()):
+            self._problems.add((*where, name), "is outside the metadata of the vertex: move it there.")
+        self._problems.add_unknown(where, vertex, OF_VERTEX | _OF_METADATA)
+
     def _main_feature(self, metadata: Mapping[Any, Any], where: Path, type_: Any, size: Any) -> Feature:
         """What requirements may ask of a vertex of the main graph."""
         if not metadata.keys() <= _PLAIN or not isinstance(type_, str) or type(size) is not int:
+            self._check_meant(metadata, (*where, "metadata"))
             return self.feature(metadata, where, CONTAINMENT, IDENTITY)
         plain = self._plain.get((type_, size))
         if plain is None:
             plain = self._plain[type_, size] = self._shapes.feature(CONTAINMENT, {"type": type_, "size": size})
         return plain
+
+    def _check_meant(self, metadata: Mapping[Any, Any], where: Path) -> None:
+        """Report fields that have a meaning, and values that cannot have it."""
+        for name, types in _MEANT.items():
+            value = metadata.get(name)
+            if value is not None and type(value) not in types:
+                self._problems.add((*where, name), f"{quoted(value)} is not text: give a word, or leave it out.")
+        properties = metadata.get("properties")
+        if properties is not None and not isinstance(properties, Mapping):
+            reason = f"{quoted(properties)} is not a mapping: give each property with its value, '' if it has none."
+            self._problems.add((*where, "properties"), reason)
+        for name, value in properties.items() if isinstance(properties, Mapping) else ():
+            if not _is_value(value):
+                reason = "is too long" if isinstance(value, str) else f"{quoted(value)} is neither text nor a number"
+                self._problems.add((*where, "properties", str(name)), f"{reason}: give '' if it has no value.")
 
     def _checked_amount(self, type_: Any, size: Any, unit: Any, where: Path, subsystem: str) -> int:
         """The amount that a vertex has; 0 where something is wrong, which is then a problem."""
@@ -223,6 +216,11 @@ def read_id(value: Any) -> str | None:
     if type(value) is str:
         return value if 0 < len(value) <= _LONGEST_ID and value.isprintable() else None
     return str(value) if type(value) is int else None
+
+
+def _is_name(value: Any, *, is_node: bool) -> bool:
+    """Whether a value may be the name of a vertex; a node is told from others by it, so that it is not empty."""
+    return type(value) is str and len(value) <= _LONGEST_ID and value.isprintable() and (value != "" or not is_node)
 
 
 def _is_value(value: Any) -> bool:

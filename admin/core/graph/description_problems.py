@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
-from admin.core.problems import Path, Problem, dotted, shorten
+from admin.core.problems import Path, Problem, dotted, shorten, unknown_problem
 
 #: Problems that are reported; a large document that is wrong throughout would have a million.
 MOST_PROBLEMS = 20
@@ -25,6 +26,11 @@ class DescriptionProblems:
         self.all.append(Problem(field=dotted((*self.path, *map(shorten, where))), reason=reason))
         if len(self.all) >= MOST_PROBLEMS:
             raise Stop
+
+    def add_unknown(self, where: Path, document: Mapping[Any, Any], known: Collection[str]) -> None:
+        """A problem for each key of a document that its format does not have there."""
+        for name in [str(name) for name in document if name not in known]:
+            self.add((*where, name), unknown_problem("", "field", name, known).reason)
 
     def stop_if_any(self) -> None:
         if self.all:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from admin.core.graph.requirements import Requirement
-from admin.core.graph.units import MEASURED, USUAL_TYPES
+from admin.core.graph.units import CLUSTER, MEASURED, SUMMED_TYPES
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,16 @@ def types_in(needs: Iterable[Need]) -> Iterator[str]:
 
 
 def special_types(request: ResourceRequest) -> tuple[str, ...]:
-    """The types that a request names and that only the graph of a cluster describes, in their order."""
-    contents = () if request.spread is None else request.spread.contents
-    return tuple(dict.fromkeys(type_ for type_ in types_in((*request.needs, *contents)) if type_ not in USUAL_TYPES))
+    """The types that a request names and that only the graph of a cluster describes, in their order.
+
+    One vertex of type `cluster` around all others is the cluster itself.
+    """
+    needs = request.needs if request.spread is None else (*request.needs, *request.spread.contents)
+    while len(needs) == 1 and isinstance(around := needs[0].resource, Vertex):
+        if around.type != CLUSTER or needs[0].amount != 1:
+            break
+        needs = around.contents
+    return tuple(dict.fromkeys(type_ for type_ in types_in(needs) if type_ not in SUMMED_TYPES))
 
 
 def has_requirements(request: ResourceRequest) -> bool:

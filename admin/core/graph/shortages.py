@@ -13,7 +13,7 @@ from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import CONTAINMENT, Requirement, show_value
 from admin.core.graph.shapes import Shape
 from admin.core.graph.summaries import Prune, Shortage, summarize
-from admin.core.graph.units import COUNTED, NODE, plural, show_amount
+from admin.core.graph.units import COUNTED, NODE, counted, plural, show_amount
 from admin.core.problems import closest, did_you_mean, list_first, shorten
 
 #: Values that a message lists of a field that has none of the required ones.
@@ -161,7 +161,7 @@ class _Search:
             exclusive = " with nothing else on it" if resource.is_exclusive else ""
             listed = f" with {_listed(resource.contents)}" if resource.contents else ""
             free = " now" if self._graph.is_free_part else ""
-            detail = f"{resource.type}s: needs {count}{listed}{exclusive}, {able or 'none'} can give that{free}"
+            detail = f"{plural(resource.type)}: needs {count}{listed}{exclusive}, {able or 'none'} can give that{free}"
             yield self._shortage(resource.type, count, able, detail)
 
     def _of_scarce(self, holder: Vertex) -> Iterator[Shortage]:
@@ -202,7 +202,7 @@ class _Search:
         per_task = _listed(spread.contents)
         if room < spread.tasks:
             detail = (
-                f"tasks: needs {spread.tasks} of {per_task} on {spread.nodes} nodes{_with(spread.requires)}, "
+                f"tasks: needs {spread.tasks} of {per_task} on {counted(spread.nodes, NODE)}{_with(spread.requires)}, "
                 f"there is room for {room or 'none'}"
             )
             yield self._shortage("task", spread.tasks, room, detail)
@@ -240,7 +240,7 @@ def _on_nodes_with(requires: tuple[Requirement, ...]) -> str:
 def _described(resource: Slot | Vertex) -> str:
     """What vertices or slots are, with what they hold and require: `sockets with 4 cores and net gbps = 100`."""
     asked = [*filter(None, [_listed(resource.contents)]), *map(str, resource.requires)]
-    word = "slots of" if isinstance(resource, Slot) else f"{resource.type}s with"
+    word = "slots of" if isinstance(resource, Slot) else f"{plural(resource.type)} with"
     return f"{word} {' and '.join(asked)}" if asked else word.partition(" ")[0]
 
 
@@ -249,10 +249,9 @@ def _listed(needs: Iterable[Need]) -> str:
     words = []
     for resource, count in needs:
         if isinstance(resource, Slot):
-            words.append(f"{count} slots of {_listed(resource.contents)}")
+            words.append(f"{counted(count, 'slot')} of {_listed(resource.contents)}")
         elif isinstance(resource, Unit):
-            shown = show_amount(resource.type, count)
-            words.append(f"{shown} {resource.type if shown == '1' else plural(resource.type)}")
+            words.append(counted(show_amount(resource.type, count), resource.type))
         else:
-            words.append(f"{count} {resource.type}{'s' if count > 1 else ''}")
+            words.append(counted(count, resource.type))
     return " and ".join(words)

@@ -128,7 +128,7 @@ class Prune:
         for type_, count in self.vertices.items():
             if summary.vertices.get(type_, 0) < count:
                 has = summary.vertices.get(type_, 0)
-                detail = f"{type_}s: needs {count}, the cluster has {has or 'none'}"
+                detail = f"{plural(type_)}: needs {count}, the cluster has {has or 'none'}"
                 yield Shortage(type_, count, has, None, summary.is_free_part, detail)
         for requirement in self.requires:
             if (requirement.subsystem, requirement.field) not in summary.fields:

@@ -7,15 +7,15 @@ import re
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, format_amount
 
-CORE, NODE, MEMORY, STORAGE = "core", "node", "memory", "storage"
+CLUSTER, CORE, NODE, MEMORY, STORAGE = "cluster", "core", "node", "memory", "storage"
 #: What a type may be called.
 TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 #: Types that are measured in bytes, so that a number of them says nothing without its unit.
 MEASURED = (MEMORY, STORAGE)
 #: Types of things that are counted one by one, so that a unit of them means nothing.
-COUNTED = frozenset(("cluster", "rack", "chassis", "blade", NODE, "socket", "numanode", "numa", CORE, "pu", "gpu"))
-#: Types that engines or sums over a cluster have, or that only say how the others are arranged.
-USUAL_TYPES = frozenset(("cluster", "rack", NODE, "socket", CORE, "gpu", *MEASURED))
+COUNTED = frozenset((CLUSTER, "rack", "chassis", "blade", NODE, "socket", "numanode", "numa", CORE, "pu", "gpu"))
+#: Types of which engines are told, so that sums over a cluster say enough of them; how others lie only a graph tells.
+SUMMED_TYPES = frozenset((NODE, CORE, "gpu", *MEASURED))
 #: What people also call them; no job asks for these.
 _OTHER_NAMES = {
     "cpu": CORE,
@@ -80,5 +80,14 @@ def show_amount(type_: str, amount: int) -> str:
 
 
 def plural(type_: str) -> str:
-    """The name of a type in front of a number: `cores`; what is measured stays as it is."""
-    return type_ if type_ in MEASURED else f"{type_}s"
+    """The name of a type in front of a number: `cores`; what is measured stays as it is, and so does `chassis`."""
+    if type_ in MEASURED or type_.endswith("s"):
+        return type_
+    if type_.endswith(("x", "ch", "sh")):
+        return f"{type_}es"
+    return f"{type_[:-1]}ies" if re.search("[^aeiou]y$", type_) else f"{type_}s"
+
+
+def counted(number: int | str, type_: str) -> str:
+    """So many of a type: `1 core`, `12 cores`."""
+    return f"{number} {type_ if str(number) == '1' else plural(type_)}"

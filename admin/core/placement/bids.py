@@ -116,6 +116,17 @@ def _why_out(bid: Bid | None, round_seconds: float | None) -> str:
     return ""
 
 
+def describe_answer(bid: Bid | None, round_seconds: float) -> str:
+    """What a cluster answered in a round without a choice, in words; the bid is None where it has not answered yet."""
+    if bid is None:
+        return "has not answered yet"
+    if bid.answer is BidAnswer.REPORTED:
+        return "its agent cannot bid, so that its last report counts"
+    if bid.answer is BidAnswer.YES:
+        return f"said yes, and would start it {describe_start(bid.start_seconds)}"
+    return _why_out(bid, round_seconds)
+
+
 def start_of(bid: Bid, candidate: Candidate, workload: Workload, load: Load) -> float | None:
     """In how many seconds a cluster would start something, what was assigned since its bid included; None if unknown.
 

@@ -22,6 +22,9 @@ from admin.core.resources import Amounts, format_amount, shortages
 #: Why a cluster is dropped that pools or labels still name.
 WAS_DELETED = "was deleted"
 
+#: Types that a message names which only a description could tell of.
+_MOST_TYPES = 3
+
 #: Why candidates are dropped, by their position; the others pass.
 Drops = Mapping[int, str]
 
@@ -169,11 +172,11 @@ def _unchecked(candidates: Sequence[Candidate], asks: str) -> dict[int, str]:
     """
     request = read_request(asks)
     requires = [f"`requires` ({requirement})" for requirement in request.requires[:1]]
-    unchecked = requires or [f"`{type_}`" for type_ in special_types(request)[:1]]
+    unchecked = requires or [f"`{type_}`" for type_ in special_types(request)[:_MOST_TYPES]]
     if not unchecked:
         return {}
     remedy = "describe it with rainbowctl update cluster-description, or its agent does"
-    reason = f"has no description by which {unchecked[0]} could be checked: {remedy}"
+    reason = f"has no description by which {' and '.join(unchecked)} could be checked: {remedy}"
     return {
         candidate.position: reason
         for candidate in candidates
@@ -323,8 +326,9 @@ CHAIN_WITH_ROOM = Chain(FILTERS_WITH_ROOM)
 
 
 def able_clusters(fleet: Fleet, workload: Workload) -> list[str]:
-    """The clusters of the fleet whose size is known and that pass every filter, by name."""
-    known = [cluster for cluster in fleet.clusters.values() if cluster.machine is not None or cluster.capacity]
+    """The clusters of the fleet that were seen, whose size is known and that pass every filter, by name."""
+    seen = [cluster for cluster in fleet.clusters.values() if not cluster.is_expected]
+    known = [cluster for cluster in seen if cluster.machine is not None or cluster.capacity]
     candidates = [Candidate(cluster, 1, at, None) for at, cluster in enumerate(known)]
     verdicts = CHAIN.verdicts(candidates, workload)
     return sorted(

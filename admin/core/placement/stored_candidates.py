@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from admin.core.fleet.clusters import ClusterState, Health
@@ -65,11 +66,13 @@ def render_candidates(
     chosen: str | None,
     switched_by: SwitchedBy,
     now: datetime | None,
+    answers: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made.
 
     `switched_by` are the events that set the states of `switched_candidates`, by cluster and state. Ages are counted
-    from `now`; without it, as for a decision of the past, times themselves are told.
+    from `now`; without it, as for a decision of the past, times themselves are told. `answers` are what clusters
+    answered that were asked since, in words.
     """
     strategy = STRATEGIES[trail["strategy"]]
     by_position = strategy.score_by_position
@@ -98,6 +101,8 @@ def render_candidates(
             _with_event(verdict, event_of(candidate["cluster"], verdict["filter"], switched_by))
             for verdict in candidate["verdicts"]
         ]
+    for candidate in passed if is_asked else ():
+        candidate["why_not"] = f"able; {answers.get(candidate['cluster'], 'was asked')}"
     return candidates
 
 

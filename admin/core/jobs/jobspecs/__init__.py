@@ -24,11 +24,13 @@ def read_jobspec(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     problems: list[Problem] = []
     jobspec = read_mapping(document, path, problems)
     job: dict[str, Any] = {}
+    is_job = False
     if not problems:
         form = next(form for form in FORMS if form.matches(jobspec))
-        job = form.read(jobspec, path, problems)
+        job, is_job = form.read(jobspec, path, problems), form is simple
     raise_problems(problems)
-    return {name: value for name, value in job.items() if value not in ({}, [], None)}
+    # What the simple form has is checked as a job as it stands, so that an empty list is not taken for a mapping.
+    return {name: value for name, value in job.items() if value is not None and (is_job or value not in ({}, []))}
 
 
 def jobspec_warnings(jobspec: Mapping[str, Any], path: Path) -> list[dict[str, str]]:

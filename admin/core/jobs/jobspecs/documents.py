@@ -9,7 +9,7 @@ from typing import Any
 
 from admin.core.fields.compounds import DictOf, ListOf
 from admin.core.fields.leaves import Duration, Text, known_keys
-from admin.core.problems import Path, Problem, add_problem, quoted
+from admin.core.problems import Path, Problem, add_problem, quoted, shorten
 from admin.core.quantities import DURATION_RULE
 
 #: Any text: what a job may hold is checked when it is read as a job.
@@ -35,10 +35,14 @@ def read_fields(
 ) -> dict[str, Any]:
     """The fields of a mapping; unknown and empty ones become problems."""
     fields = known_keys(read_mapping(value, path, problems), dict.fromkeys(names), path, problems, also)
+    return without_nulls(fields, path, problems)
+
+
+def without_nulls(fields: dict[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+    """Fields without those that are left empty, which become problems."""
     for name in [name for name, item in fields.items() if item is None]:
-        add_problem(problems, (*path, name), "is left empty: give a value, or remove the line.")
-        del fields[name]
-    return fields
+        add_problem(problems, (*path, shorten(name)), "is left empty: give a value, or remove the line.")
+    return {name: item for name, item in fields.items() if item is not None}
 
 
 def without_unsupported(

@@ -14,6 +14,7 @@ from admin.core.jobs.jobspecs.documents import (
     read_fields,
     read_mapping,
     to_annotations,
+    without_nulls,
 )
 from admin.core.jobs.jobspecs.slots import FluxSlots
 from admin.core.problems import Path, Problem, add_problem, closest, quoted, shorten
@@ -34,6 +35,8 @@ def matches(jobspec: Mapping[str, Any]) -> bool:
 
 
 def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
+    if jobspec.get("attributes", {}) is None:  # as its schema allows
+        jobspec = {name: value for name, value in jobspec.items() if name != "attributes"}
     fields = read_fields(jobspec, ("version", "resources", "tasks", "attributes"), path, problems)
     check_version(fields, path, problems)
     slots = FluxSlots(problems)
@@ -72,13 +75,20 @@ def required_properties(jobspec: Mapping[str, Any], path: Path, problems: list[P
 
 
 def _properties(constraints: Any, path: Path, problems: list[Problem]) -> Iterator[str]:
-    """The properties that nodes must all have; any other constraint becomes a problem."""
+    """The properties that nodes must all have; any other constraint becomes a problem.
+
+    An empty constraint, and an empty `and` or `or`, are met by every node.
+    """
     for operator, values in read_mapping(constraints, path, problems).items():
         where = (*path, shorten(operator))
+        if operator == "or" and values == []:
+            continue
         if operator not in ("properties", "and"):
             add_problem(problems, where, "is not supported: remove it; nodes are chosen by properties that all have.")
         elif not isinstance(values, list):
             add_problem(problems, where, f"{quoted(values)} is not a list.")
+        elif operator == "properties" and not values:
+            add_problem(problems, where, "names no property: name one that nodes must have, or remove it.")
         else:
             for index, value in enumerate(values):
                 if operator == "and":
@@ -121,7 +131,7 @@ def has_uneven_slots(jobspec: Mapping[str, Any]) -> bool:
 def _read_attributes(attributes: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
     fields = read_fields(attributes, ("system", "user"), path, problems)
     where = (*path, "system")
-    system = read_mapping(fields.get("system", {}), where, problems)
+    system = without_nulls(read_mapping(fields.get("system", {}), where, problems), where, problems)
     for key in system:
         if key not in _SYSTEM_FIELDS:
             remedy = _REMEDIES.get(key, f"known are {', '.join(_SYSTEM_FIELDS)}")

@@ -100,7 +100,10 @@ class Slots(ABC):
             self.problems,
             harmless={"exclusive": False},
         )
-        return read_fields(fields, (*_FIELDS, *more), path, self.problems)
+        fields = read_fields(fields, (*_FIELDS, *more), path, self.problems)
+        if fields.get("with") == []:
+            add_problem(self.problems, (*path, "with"), "is empty: give what is inside, or remove it.")
+        return fields
 
     def _read_number(self, fields: Mapping[str, Any], path: Path) -> int:
         """How many nodes or slots there are: so many times the count as there are replicas."""
@@ -118,6 +121,8 @@ class Slots(ABC):
         if not isinstance(inner, list):
             add_problem(self.problems, (*path, "with"), f"{quoted(inner)} is not a list of resources.")
             return []
+        if fields.get("type") == "slot" and not inner:
+            self._missing((*path, "with"), "is missing: say what is inside a slot, such as cores.")
         return inner
 
     def _read_amounts(self, resources: list[Any], path: Path, times: int = 1) -> None:
@@ -196,7 +201,7 @@ class FluxSlots(Slots):
             inner = self._read_with(fields, path)
             if len(inner) != 1:
                 holds = "one slot" if type_ == "node" else "one resource here"
-                add_problem(self.problems, (*path, "with"), f"a {type_} holds exactly {holds}: give it.")
+                self._missing((*path, "with"), f"a {type_} holds exactly {holds}: give it.")
                 return
             path = (*path, "with", "0")
             fields = self._read_fields(inner[0], path)
@@ -251,7 +256,7 @@ class GroupSlots(Slots):
                     reason = f"a {fields['type']} holds exactly one resource here: give the nodes or slots in it."
                 else:
                     reason = "a slot stands beside other resources: put them into the slot."
-                add_problem(self.problems, (*path, "with"), reason)
+                self._missing((*path, "with"), reason)
                 return
             path = (*path, "with", "0")
             fields = self._read_fields(inner[0], path)

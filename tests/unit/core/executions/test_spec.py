@@ -108,3 +108,22 @@ def test_requirements_that_are_left_empty_are_refused(spec: dict[str, Any], fiel
     with pytest.raises(Invalid) as refusal:
         read_spec(spec)
     assert [problem.field for problem in refusal.value.problems] == [field]
+
+
+@pytest.mark.parametrize(
+    ("jobspec", "field"),
+    [
+        ({"command": ["a"], "compatibility": {"io": {}}}, "spec.jobspec.compatibility.io"),
+        ({"command": ["a"], "compatibility": {"io": {"speed": None}}}, "spec.jobspec.compatibility.io.speed"),
+        ({"command": ["a"], "requires": None}, "spec.jobspec.requires"),
+    ],
+)
+def test_what_a_jobspec_leaves_empty_of_its_image_is_refused(jobspec: Any, field: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        read_spec({"jobspec": jobspec})
+    assert [problem.field for problem in refusal.value.problems] == [field]
+
+
+def test_a_jobspec_keeps_what_is_left_empty_so_that_it_can_be_refused() -> None:
+    jobspec = {"version": 1, "resources": None, "tasks": [{"command": ["a"]}]}
+    assert read_spec({"jobspec": jobspec})["jobspec"] == jobspec

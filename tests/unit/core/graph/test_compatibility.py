@@ -62,7 +62,22 @@ def test_what_says_nothing_is_refused_only_when_it_is_given() -> None:
         ({"compatibility": "any"}, "job.compatibility"),
         ({"compatibility": {"libraries": "all"}}, "job.compatibility.libraries"),
         ({"compatibility": {"libraries": {"mpich": {"min": "soon"}}}}, "job.compatibility.libraries.mpich.min"),
-        ({"compatibility": {"architecture": {"a": 1}}}, "job.compatibility.architecture.match"),
+        ({"compatibility": {"libraries": {"mpich": {"minn": "4"}}}}, "job.compatibility.libraries.mpich.minn"),
+        (
+            {"compatibility": {"libraries": {"mpich": {"min": "4", "maxx": 1}}}},
+            "job.compatibility.libraries.mpich.maxx",
+        ),
+        ({"compatibility": {"libraries": {"mpich": {}}}}, "job.compatibility.libraries.mpich"),
+        ({"compatibility": {"libraries": {"mpich": ["4"]}}}, "job.compatibility.libraries.mpich.match"),
+        ({"compatibility": {"architecture": {"a": 1}}}, "job.compatibility.architecture"),
+        ({"compatibility": {"architecture": ""}}, "job.compatibility.architecture"),
+        ({"compatibility": {"architecture": 5}}, "job.compatibility.architecture"),
+        ({"compatibility": {"os": True}}, "job.compatibility.os"),
+        ({"compatibility": []}, "job.compatibility"),
+        (
+            {"annotations": {"org.opencontainers.image.architecture": ""}},
+            "job.annotations.org.opencontainers.image.architecture",
+        ),
         ({"annotations": {"org.supercontainers.mpi": "x"}}, "job.annotations.org.supercontainers.mpi"),
     ],
 )
@@ -70,3 +85,8 @@ def test_what_is_not_understood_is_refused_by_name(job: dict[str, Any], field: s
     with pytest.raises(Invalid) as refusal:
         request_of(job)
     assert [problem.field for problem in refusal.value.problems] == [field]
+
+
+def test_a_misspelt_condition_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(Invalid, match=r"unknown field 'minn'. Did you mean 'min'\? Known: match, max, min."):
+        request_of({"compatibility": {"libraries": {"mpich": {"minn": "4"}}}})

@@ -248,6 +248,29 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
             "is missing: give one of B",
         ),
         (changed("graph/nodes/n1/metadata/size", 4), "graph.nodes.n1.metadata.size", "4 is not the size of a vertex"),
+        (changed("graph/edgez", []), "graph.edgez", "unknown field 'edgez'. Did you mean 'edges'?"),
+        (changed("graph/nodes/n1/metdata", {}), "graph.nodes.n1.metdata", "Did you mean 'metadata'?"),
+        (changed("graph/nodes/n1/properties", {}), "graph.nodes.n1.properties", "is outside the metadata"),
+        (changed("graph/nodes/n1/name", "x"), "graph.nodes.n1.name", "is outside the metadata"),
+        (changed("graph/edges/0/relatoin", "in"), "graph.edges.0.relatoin", "Did you mean 'relation'?"),
+        (changed("graf", {}), "graf", "Did you mean 'graph'?"),
+        (changed("graph/nodes/n1/metadata/name", 5), "graph.nodes.n1.metadata.name", "5 is not a name"),
+        (changed("graph/nodes/n1/metadata/name", ""), "graph.nodes.n1.metadata.name", "'' is not a name"),
+        (changed("graph/nodes/n1/metadata/name", "a\0"), "graph.nodes.n1.metadata.name", "is not a name"),
+        (changed("graph/nodes/k1/metadata/name", ["a"]), "graph.nodes.k1.metadata.name", "a list is not a name"),
+        (changed("graph/nodes/n1/metadata/arch", ["x"]), "graph.nodes.n1.metadata.arch", "a list is not text"),
+        (changed("graph/nodes/n1/metadata/os", 5), "graph.nodes.n1.metadata.os", "5 is not text"),
+        (changed("graph/nodes/k1/metadata/model", {}), "graph.nodes.k1.metadata.model", "a mapping is not text"),
+        (
+            changed("graph/nodes/n1/metadata/properties", ["ssd"]),
+            "graph.nodes.n1.metadata.properties",
+            "a list is not a mapping: give each property with its value",
+        ),
+        (
+            changed("graph/nodes/n1/metadata/properties", {"ssd": None}),
+            "graph.nodes.n1.metadata.properties.ssd",
+            "null is neither text nor a number: give '' if it has no value",
+        ),
         (changed("graph/edges/0", 5), "graph.edges.0", "5 is not a mapping"),
         (changed("graph/edges/0", {"target": "c"}), "graph.edges.0.source", "is missing"),
         (changed("graph/edges/0/target", None), "graph.edges.0.target", "null is not an id"),
@@ -272,6 +295,34 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
 )
 def test_what_is_wrong_is_refused_by_name(document: Any, field: str, reason: str) -> None:
     assert reason in refusals(document)[field]
+
+
+@pytest.mark.parametrize("place", ["nodes/n1", "edges/0"])
+def test_what_the_format_has_and_any_metadata_are_taken(place: str) -> None:
+    """`null` is what some programs write of what they do not know."""
+    document = by_id(*SMALL)
+    document["graph"].update(id="g", label="my cluster", type="resources", directed=True, metadata={"any": ["thing"]})
+    read_description(document)
+    document = changed(f"graph/{place}/label", "x", document)
+    metadata = document["graph"]["nodes"]["n1"]["metadata"]
+    metadata |= {
+        "name": None,
+        "properties": None,
+        "arch": None,
+        "mine": ["x"],
+        "uuid": "u",
+        "status": 0,
+        "agfilter": {},
+    }
+    read_description(document)
+
+
+def test_what_fluxion_writes_beside_a_graph_is_taken() -> None:
+    graph = listed(*SMALL)
+    written = {**graph, "writer": "fluxion:jgf"}
+    for document in (written, {"version": 1, "execution": {"R_lite": []}, "scheduling": written}):
+        assert summarize(read_description(document)).vertices["core"] == 2
+    assert "Did you mean 'writer'?" in refusals({"scheduling": {**graph, "writter": "x"}})["scheduling.writter"]
 
 
 def test_other_words_are_types_of_their_own() -> None:

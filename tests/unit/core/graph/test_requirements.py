@@ -37,6 +37,9 @@ def is_met(value: Any, **conditions: Any) -> bool:
         ("true", True, True),
         (True, 1, False),
         (False, "true", False),
+        (False, "False", True),
+        ("False", False, True),
+        ("no", False, False),
         ("", "", True),
     ],
 )

@@ -624,7 +624,7 @@ def test_a_jobspec_without_resources_asks_for_none() -> None:
         (group(type="Nodes"), "resources.g.type", "unknown resource type 'Nodes'"),
         (group(type="a shelf"), "resources.g.type", "unknown resource type 'a shelf'"),
         (group(count=1), "resources.g.type", "is missing"),
-        (group(type="slot", exclusive=True), "resources.g.exclusive", "is not supported"),
+        (group(type="slot", exclusive=True, **{"with": [core()]}), "resources.g.exclusive", "is not supported"),
         (group(type="node", schedule=False), "resources.g.schedule", "the task uses this group: give true"),
         (group(type="node", schedule="yes"), "resources.g.schedule", "'yes' is neither true nor false"),
         (group(type="node", attributes={"x": 1}), "resources.g.attributes.x", "unknown field 'x'"),
@@ -778,6 +778,60 @@ def test_the_simple_form_is_refused_where_it_is_wrong(document: Any, field: str,
     reasons = refusals(document)
     assert field in reasons
     assert reason in reasons[field]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"version": 1, "task": {"command": ["a"]}, "resources": {}},
+        group(**NODE, requires=[]),
+        flux(slot(), system={"constraints": {}}),
+        flux(slot(), system={"constraints": {"and": [{}, {"or": []}]}}),
+        flux(slot(), attributes=None),
+        {"command": "a", "requires": [], "compatibility": {}},
+    ],
+)
+def test_what_is_empty_means_none_where_the_form_allows_it(document: Any) -> None:
+    assert "requires" not in read(document) or not read(document)["requires"]
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "reason"),
+    [
+        (group(**NODE | {"with": []}), "resources.g.with", "is empty: give what is inside"),
+        (group(**NODE | {"with": None}), "resources.g.with", "is left empty"),
+        (group(type="node", **{"with": [core() | {"with": []}]}), "resources.g.with.0.with", "is empty"),
+        (group(type="rack", **{"with": []}), "resources.g.with", "is empty"),
+        (group(type="slot", replicas=2), "resources.g.with", "is missing: say what is inside a slot"),
+        ({"version": 1, "task": {"command": ["a"]}, "resources": None}, "resources", "is left empty"),
+        (group(**NODE) | {"resources": {"g": None}}, "resources.g", "null is not a mapping"),
+        (group(**NODE) | {"attributes": {"environment": None}}, "attributes.environment", "is left empty"),
+        (group(**NODE) | {"attributes": {"environment": {"A": None}}}, "attributes.environment.A", "null"),
+        (flux(slot(**{"with": []})), "resources.0.with", "is empty: give what is inside"),
+        (flux({"type": "node", "with": []}), "resources.0.with", "is empty: give what is inside"),
+        (flux({"type": "slot", "label": "task"}), "resources.0.with", "is missing: say what is inside a slot"),
+        (flux(slot(), system={"constraints": None}), "attributes.system.constraints", "is left empty"),
+        (
+            flux(slot(), system={"constraints": {"properties": []}}),
+            "attributes.system.constraints.properties",
+            "names no property",
+        ),
+        (flux(slot(), system={"duration": None}), "attributes.system.duration", "is left empty"),
+        (flux(slot(), attributes={"user": None}), "attributes.user", "is left empty"),
+        ({"command": "a", "compatibility": None}, "compatibility", "is left empty"),
+    ],
+)
+def test_what_is_left_empty_is_refused(document: Any, field: str, reason: str) -> None:
+    reasons = refusals(document)
+    assert list(reasons) == [field]
+    assert reason in reasons[field]
+
+
+@pytest.mark.parametrize("field", ["requires", "compatibility", "environment"])
+def test_an_empty_list_is_no_mapping_and_an_empty_mapping_no_list(field: str) -> None:
+    job = read_jobspec({"command": "a", field: {} if field == "requires" else []}, PATH)
+    with pytest.raises(Invalid, match=field):
+        read_job(job, PATH)
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 5])
