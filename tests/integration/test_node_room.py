@@ -113,7 +113,7 @@ def test_a_report_is_warned_of_that_has_more_than_there_is_and_none_of_it_counts
     told = [
         "99 cpu free, of 12 in all: 12 count.",
         "'zzz': the description has no such node, so that nothing of it counts.",
-        "'n1' with 99 cores free, of 4: what a node does not have does not count.",
+        "'n1' with 99 cores free, of 4, 'n1' with 1 gpu free, of 0: what a node does not have does not count.",
     ]
     assert answer["warnings"] == [{"code": "doubtful_report", "message": message} for message in told]
     assert get(two, "clusters/a")["report_warnings"] == told
@@ -139,3 +139,26 @@ def test_nodes_of_one_name_are_warned_of(api: FlaskClient) -> None:
 def test_work_of_a_weighted_pool_waits_at_a_busy_cluster(two: FlaskClient) -> None:
     put_pool(two, "p", ["a"])
     assert [created(two, f"e{number}", **job(4), **pool("p"))["cluster"] for number in range(5)] == ["a"] * 5
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"free": {"cpu": "500", "nodes": 70, "gpu": "5"}},
+        {"capacity": {"cpu": "99"}, "free": {"cpu": "99"}},
+        {"plugins": ["sleep"]},
+    ],
+)
+def test_no_more_is_assigned_than_the_description_has_whatever_is_reported(
+    two: FlaskClient, told: dict[str, Any]
+) -> None:
+    describe(two, "c", pooled(2, 2))
+    report(two, "c", **told)
+    put_pool(two, "p", ["c"], strategy="spill")
+    bodies = [asked(f"e{number}", **job(1), **pool("p")) for number in range(6)]
+    results = ok(two.post(f"{API}/executions", json={"executions": bodies}))["results"]
+    assert [result.get("cluster") for result in results] == ["c"] * 4 + [None] * 2
+    rules = [{"filter": "cpu_free > 4 or nodes_free > 2 or gpu_free > 0"}]
+    put_pool(two, "q", ["c"], strategy="constraint", rules=rules)
+    ruled = created(two, "ruled", **job(1), **pool("q"))
+    assert ruled["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"

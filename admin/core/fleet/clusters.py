@@ -306,8 +306,8 @@ class Cluster:
     def with_state(self, state: ClusterState) -> Cluster:
         """The same cluster in another state; amounts are read again only if the report is another one."""
         machine = self.machine if state.description == self.state.description else None
-        if state.report == self.state.report:
-            return replace(self, state=state, machine=machine)
+        if state.report == self.state.report and machine is self.machine:
+            return replace(self, state=state)
         return build_cluster(self.definition, state, machine)
 
     @property
@@ -331,18 +331,28 @@ class Cluster:
 
 
 def build_cluster(definition: Definition, state: ClusterState, machine: Machine | None = None) -> Cluster:
-    """A cluster of a definition and a state; the reported capacity overrides the declared one."""
+    """A cluster of a definition and a state; the reported capacity overrides the declared one.
+
+    Neither is more than the description has, which tells what neither says.
+    """
     sizes = {**definition.payload.get("capacity", {}), **state.report.get("capacity", {})}
     capacity, free = parse_capacity(sizes), state.report.get("free")
+    described = {} if machine is None else machine.totals
+    if described:
+        has = {resource: total for resource, total in described.items() if total}
+        capacity = {**has, **_bounded(capacity, described)}
     return Cluster(
         definition=definition,
         state=state,
-        capacity=capacity if sizes else None,
-        free=None
-        if free is None
-        else {name: min(amount, capacity.get(name, amount)) for name, amount in parse_capacity(free).items()},
+        capacity=capacity or None if not sizes else capacity,
+        free=None if free is None else _bounded(parse_capacity(free), {**described, **capacity}),
         machine=machine,
     )
+
+
+def _bounded(amounts: Amounts, most: Amounts) -> dict[str, int]:
+    """Some amounts, none of them above what there is at most."""
+    return {resource: min(amount, most.get(resource, amount)) for resource, amount in amounts.items()}
 
 
 def why_unreachable(cluster: Cluster, *, has_token: bool) -> str | None:

@@ -11,9 +11,9 @@ from typing import Any
 from admin.core.fleet.clusters import Cluster
 from admin.core.graph.machines import Machine
 from admin.core.graph.rooms import amounts_of
-from admin.core.graph.units import plural, show_amount
+from admin.core.graph.units import MEASURED, plural, show_amount
 from admin.core.problems import list_first
-from admin.core.resources import format_amount, parse_capacity
+from admin.core.resources import Amounts, format_amount, parse_capacity
 
 #: Nodes that a sentence names; the others are counted.
 _MOST_NAMED = 3
@@ -26,17 +26,18 @@ def doubts_of(cluster: Cluster) -> list[str]:
 
 def _amounts(cluster: Cluster) -> Iterator[str]:
     """What is free beyond the capacity, and capacity beyond what the description has."""
-    capacity, machine = cluster.capacity or {}, cluster.machine
+    described: Amounts = {} if cluster.machine is None else cluster.machine.totals
+    capacity = {**described, **(cluster.capacity or {})}
     for resource, free in parse_capacity(cluster.state.report.get("free", {})).items():
         has = capacity.get(resource, free)
         if free > has:
             size = format_amount(resource, has)
             yield f"{format_amount(resource, free)} {resource} free, of {size} in all: {size} count."
     for resource, amount in parse_capacity(cluster.state.report.get("capacity", {})).items():
-        described = machine.total(resource) if machine is not None else None
-        if described is not None and amount > described:
-            size = format_amount(resource, described)
-            yield f"{format_amount(resource, amount)} {resource} in all, and the description has {size}."
+        has = described.get(resource, amount)
+        if amount > has:
+            size = format_amount(resource, has)
+            yield f"{format_amount(resource, amount)} {resource} in all, and the description has {size}: {size} count."
 
 
 def _nodes(machine: Machine | None, nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -55,8 +56,9 @@ def _nodes(machine: Machine | None, nodes: Mapping[str, Mapping[str, Any]]) -> I
         shape = graph.shape_at(graph.positions[name])
         has = shape.below if shape.runs else {shape.type: shape.amount}
         for type_, free in amounts_of(node).items():
-            if type_ in machine.summary.totals and free > has.get(type_, 0):
-                size = show_amount(type_, has.get(type_, 0))
-                excessive.append(f"'{name}' with {show_amount(type_, free)} {plural(type_)} free, of {size}")
+            is_told = type_ not in MEASURED or type_ in machine.summary.totals
+            if is_told and free > has.get(type_, 0):
+                shown, size = show_amount(type_, free), show_amount(type_, has.get(type_, 0))
+                excessive.append(f"'{name}' with {shown} {type_ if shown == '1' else plural(type_)} free, of {size}")
     if excessive:
         yield f"{list_first(excessive, _MOST_NAMED)}: what a node does not have does not count."

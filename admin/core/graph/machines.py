@@ -17,8 +17,6 @@ from admin.core.graph.units import MEASURED, NODE
 _MOST_REQUESTS = 4096
 #: Shortages that a reason names.
 _MOST_NAMED = 3
-#: What a graph that says nothing of them cannot give; of memory and storage it may have enough.
-_COUNTED = frozenset({"cpu", "gpu", "nodes"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,17 +27,13 @@ class Machine:
     graph: ClusterGraph
     summary: Summary
     machines: Machines = field(repr=False)
-    described: frozenset[str] = field(init=False)  #: the resources of jobs that its graph has
+    totals: Mapping[str, int] = field(init=False)  #: how much it has of each resource that its description tells of
 
     def __post_init__(self) -> None:
-        measured = {name for name, type_ in GRAPH_TYPES.items() if type_ in MEASURED and type_ in self.summary.totals}
-        object.__setattr__(self, "described", _COUNTED | measured)
-
-    def total(self, resource: str) -> int | None:
-        """How much it has of a resource of jobs; None where its description has nothing of it."""
-        if resource not in self.described:
-            return None
-        return self.summary.totals.get(NODE if resource == "nodes" else GRAPH_TYPES[resource], 0)
+        # A graph that says nothing of memory and storage may have enough; of cores, gpus and nodes it has none then.
+        has = self.summary.totals
+        told = {name: type_ for name, type_ in GRAPH_TYPES.items() if type_ not in MEASURED or type_ in has}
+        object.__setattr__(self, "totals", {name: has.get(type_, 0) for name, type_ in {**told, "nodes": NODE}.items()})
 
 
 class Machines:

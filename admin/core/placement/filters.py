@@ -146,7 +146,7 @@ def _undescribed(resources: list[str], cluster: Cluster, workload: Workload) -> 
     machine = cluster.machine
     if machine is None or workload.asks is None:
         return resources
-    return [resource for resource in resources if resource not in machine.described]
+    return [resource for resource in resources if resource not in machine.totals]
 
 
 def _unfit(candidates: Sequence[Candidate], workload: Workload) -> Drops:

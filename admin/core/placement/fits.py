@@ -120,7 +120,7 @@ def _fit(cluster: Cluster, workload: Workload, verdicts: Iterable[Verdict]) -> F
 
 def unknown_resources(cluster: Cluster, workload: Workload) -> list[str]:
     """The resources that a job wants and of which neither the definition, the agent nor a description tells."""
-    told = set(cluster.capacity or ()).union(cluster.machine.described if cluster.machine else ())
+    told = set(cluster.capacity or ()).union(cluster.machine.totals if cluster.machine else ())
     return [resource for resource in TASK_RESOURCES if workload.demand.get(resource) and resource not in told]
 
 

@@ -69,8 +69,7 @@ def _total(resource: str) -> Callable[[Subject], Value | None]:
         cluster = subject.candidate.cluster
         if resource in (cluster.capacity or {}) or cluster.machine is None:
             return _amount(resource, cluster.capacity)
-        described = cluster.machine.total(resource)
-        return None if described is None else _amount(resource, {resource: described})
+        return _amount(resource, cluster.machine.totals)
 
     return read
 

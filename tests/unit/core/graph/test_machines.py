@@ -82,8 +82,8 @@ def test_a_machine_tells_of_memory_only_where_its_description_does() -> None:
     machines = Machines(MemoryBackend())
     plain = machines.add("a", read_description(pooled(1, 1)))
     whole = machines.add("b", read_description(pooled(1, 1, memory=4)))
-    assert plain.described == {"cpu", "gpu", "nodes"}
-    assert whole.described == {"cpu", "gpu", "nodes", "memory"}
+    assert set(plain.totals) == {"cpu", "gpu", "nodes"}
+    assert set(whole.totals) == {"cpu", "gpu", "nodes", "memory"}
 
 
 def test_a_description_that_says_the_same_has_the_same_digest() -> None:

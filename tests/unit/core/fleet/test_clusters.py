@@ -1,0 +1,65 @@
+"""What counts of a cluster's amounts: its definition, its agent's report, and what its description has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
+from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.fleet.report_checks import doubts_of
+from admin.core.graph.descriptions import read_description
+from admin.core.graph.machines import Machines
+from admin.core.graph.memory import MemoryBackend
+from tests.support.descriptions import pooled
+
+
+def described(report: dict[str, Any], **payload: Any) -> Cluster:
+    """A cluster whose description has two nodes of eight cores."""
+    machine = Machines(MemoryBackend()).add("a", read_description(pooled(2, 8)))
+    definition = Definition(kind=FleetKind.CLUSTER, name="a", payload=payload, source=Source.MANAGED)
+    return build_cluster(definition, ClusterState(name="a", report=report, description="a"), machine)
+
+
+@pytest.mark.parametrize(
+    ("report", "doubts"),
+    [
+        (
+            {"free": {"cpu": "500", "nodes": 70, "gpu": "5"}},
+            [
+                "500 cpu free, of 16 in all: 16 count.",
+                "70 nodes free, of 2 in all: 2 count.",
+                "5 gpu free, of 0 in all: 0 count.",
+            ],
+        ),
+        (
+            {"capacity": {"cpu": "99"}, "free": {"cpu": "99"}},
+            ["99 cpu free, of 16 in all: 16 count.", "99 cpu in all, and the description has 16: 16 count."],
+        ),
+        ({}, []),
+        ({"nodes": {"n1": {"gpu": "3"}}}, ["'n1' with 3 gpus free, of 0: what a node does not have does not count."]),
+    ],
+)
+def test_no_more_counts_than_the_description_has(report: dict[str, Any], doubts: list[str]) -> None:
+    cluster = described(report)
+    assert cluster.capacity is not None
+    assert cluster.unused is not None
+    assert (cluster.capacity["cpu"], cluster.capacity["nodes"]) == (16_000, 2)
+    assert (cluster.unused["cpu"], cluster.unused["nodes"], cluster.unused.get("gpu", 0)) == (16_000, 2, 0)
+    assert doubts_of(cluster) == doubts
+
+
+def test_what_the_description_does_not_tell_of_and_less_than_it_has_counts_as_it_is_said() -> None:
+    report = {"capacity": {"cpu": "12", "memory": "4Gi", "executions": 3}, "free": {"cpu": "5", "memory": "1Gi"}}
+    cluster = described(report, capacity={"nodes": 1, "cpu": "3"})
+    assert cluster.capacity == {"cpu": 12_000, "nodes": 1, "memory": 4 * 2**30, "executions": 3}
+    assert cluster.unused == {"cpu": 5_000, "nodes": 1, "memory": 2**30, "executions": 3}
+    assert doubts_of(cluster) == []
+
+
+def test_another_description_leaves_what_was_reported() -> None:
+    cluster = described({"capacity": {"cpu": "99"}})
+    anew = cluster.with_state(ClusterState(name="a", report={"capacity": {"cpu": "99"}}, description="b"))
+    assert anew.capacity == {"cpu": 99_000}
+    assert anew.machine is None
