@@ -16,6 +16,7 @@ from admin.core.fleet.definitions import Definition, Source
 from admin.core.graph.machines import Machine
 from admin.core.graph.rooms import Room
 from admin.core.json_text import JsonObject
+from admin.core.problems import invalid, quoted
 from admin.core.resources import CLUSTER_RESOURCES, TASK_RESOURCES, Amounts, parse_capacity, utilization
 
 #: Nodes that a report may tell of.
@@ -32,7 +33,10 @@ REPORT = Section(
         "problem": Text(max_length=4000, description="Why its agent cannot use its engine now, in the engine's words."),
         "properties": FreeForm(),
         "nodes": MapOf(
-            value=Record(fields={**TASK_RESOURCES, "closed": Boolean(description="Whether it takes no jobs now.")}),
+            value=Record(
+                fields={**TASK_RESOURCES, "closed": Boolean(description="Whether it takes no jobs now.")},
+                nullable=False,
+            ),
             max_entries=MOST_NODES,
             description="What is free of each node, by name; one that is left out is free as a whole.",
         ),
@@ -40,7 +44,7 @@ REPORT = Section(
             max_length=4000, description="Why its agent does not start what it has, and takes nothing more."
         ),
         "queued": MapOf(
-            value=Text(max_length=4000),
+            value=Text(max_length=4000, nullable=False),
             description="Why executions wait in its engine, in the engine's words, by the `uid` of each.",
         ),
     }
@@ -49,9 +53,11 @@ REPORT = Section(
 
 def read_report(report: object) -> dict[str, Any]:
     """A report in its normal form, without fields that are null; Invalid with every problem."""
+    if not isinstance(report, Mapping):
+        raise invalid("report", f"{quoted(report)} is not a mapping: give named fields, such as capacity, or leave it out.")
     fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
     # That no node is in use or closed is said by an empty mapping, which reading leaves out.
-    tells_nodes = isinstance(report, Mapping) and report.get("nodes") == {}
+    tells_nodes = report.get("nodes") == {}
     return {**fields, "nodes": {}} if tells_nodes else fields
 
 
@@ -344,7 +350,7 @@ def build_cluster(definition: Definition, state: ClusterState, machine: Machine 
     return Cluster(
         definition=definition,
         state=state,
-        capacity=capacity or None if not sizes else capacity,
+        capacity=capacity if capacity or sizes else None,
         free=None if free is None else _bounded(parse_capacity(free), {**described, **capacity}),
         machine=machine,
     )

@@ -15,6 +15,7 @@ from admin.core.graph.units import MEASURED, plural, show_amount
 from admin.core.problems import list_first
 from admin.core.resources import Amounts, format_amount, parse_capacity
 
+_IN_BYTES = ("memory", "ephemeral_storage")
 #: Nodes that a sentence names; the others are counted.
 _MOST_NAMED = 3
 
@@ -27,15 +28,17 @@ def doubts_of(cluster: Cluster) -> list[str]:
 def _amounts(cluster: Cluster) -> Iterator[str]:
     """What is free beyond the capacity, and capacity beyond what the description has."""
     described: Amounts = {} if cluster.machine is None else cluster.machine.totals
+    # Descriptions have whole MiB of each node, and what agents report is their sum, rounded once.
+    rounding = dict.fromkeys(_IN_BYTES, described.get("nodes", 0) << 20)
     capacity = {**described, **(cluster.capacity or {})}
     for resource, free in parse_capacity(cluster.state.report.get("free", {})).items():
         has = capacity.get(resource, free)
-        if free > has:
+        if free > has + rounding.get(resource, 0):
             size = format_amount(resource, has)
             yield f"{format_amount(resource, free)} {resource} free, of {size} in all: {size} count."
     for resource, amount in parse_capacity(cluster.state.report.get("capacity", {})).items():
         has = described.get(resource, amount)
-        if amount > has:
+        if amount > has + rounding.get(resource, 0):
             size = format_amount(resource, has)
             yield f"{format_amount(resource, amount)} {resource} in all, and the description has {size}: {size} count."
 
@@ -45,7 +48,7 @@ def _nodes(machine: Machine | None, nodes: Mapping[str, Mapping[str, Any]]) -> I
     if machine is None:
         return
     graph = machine.graph
-    unknown = [name for name in nodes if name not in graph.positions]
+    unknown = dict.fromkeys(name for name in nodes if name not in graph.positions)
     if unknown:
         named = list_first([f"'{name}'" for name in unknown], _MOST_NAMED)
         yield f"{named}: the description has no such node, so that nothing of it counts."

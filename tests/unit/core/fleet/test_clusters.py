@@ -58,6 +58,16 @@ def test_what_the_description_does_not_tell_of_and_less_than_it_has_counts_as_it
     assert doubts_of(cluster) == []
 
 
+def test_memory_that_is_rounded_over_all_nodes_is_not_warned_of() -> None:
+    machine = Machines(MemoryBackend()).add("a", read_description(pooled(2, 8, memory=4)))
+    definition = Definition(kind=FleetKind.CLUSTER, name="a", payload={}, source=Source.MANAGED)
+    for memory, number in (("8193Mi", 0), ("8195Mi", 2)):
+        report = {"capacity": {"memory": memory}, "free": {"memory": memory}}
+        cluster = build_cluster(definition, ClusterState(name="a", report=report, description="a"), machine)
+        assert (cluster.unused or {})["memory"] == 8 * 2**30
+        assert len(doubts_of(cluster)) == number
+
+
 def test_another_description_leaves_what_was_reported() -> None:
     cluster = described({"capacity": {"cpu": "99"}})
     anew = cluster.with_state(ClusterState(name="a", report={"capacity": {"cpu": "99"}}, description="b"))
