@@ -6,6 +6,7 @@ from flask import Response, current_app, request
 from msgspec import UNSET
 
 from admin.api.current import caller, context, origin
+from admin.api.descriptions import MOST_BYTES as MOST_DESCRIPTION_BYTES
 from admin.api.operations import Operations, respond
 from admin.core.permissions import OPEN, OWN_AGENT
 from admin.messages.agents import SyncAnswer, SyncBody
@@ -44,6 +45,8 @@ def _issued(issued: Issued) -> Response:
     answer=IssuedAnswer,
     errors=(400, 401, 409, 429),
     permission=OPEN,
+    if_too_large="Register without `description`, and send it with the token that you get: "
+    f"PUT /api/v1/clusters/{{name}}/description takes up to {MOST_DESCRIPTION_BYTES >> 20} MiB.",
 )
 def register_cluster(name: str, body: Fields) -> Response:
     """Register a cluster's agent and get its token."""

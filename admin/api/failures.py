@@ -100,10 +100,10 @@ def error_headers(error: RainbowError) -> list[tuple[str, str]]:
     return [("WWW-Authenticate", 'Bearer realm="rainbow"')] if error.status == 401 else []
 
 
-def body_too_large(most_bytes: int | None) -> BodyTooLarge:
+def body_too_large(most_bytes: int | None, remedy: str = "") -> BodyTooLarge:
     """The error for a body that is larger than so many bytes; it names the setting where that is the limit."""
     setting = " (server.maxBodyBytes)" if most_bytes == current_app.config["MAX_CONTENT_LENGTH"] else ""
-    return BodyTooLarge(f"The request body is larger than {most_bytes} bytes{setting}.")
+    return BodyTooLarge(f"The request body is larger than {most_bytes} bytes{setting}. {remedy}".rstrip())
 
 
 def answer_failures(app: Flask, pages: ErrorPages) -> None:

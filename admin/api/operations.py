@@ -42,6 +42,7 @@ class Operation(Guarded):
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
     unread: bool  #: whether its view gets the bytes of the body
+    if_too_large: str  #: what to do about a body that is larger than allowed
     view: Callable[..., Any]  #: what answers it
 
 
@@ -82,6 +83,7 @@ class Operations:
         guarded_with_users: bool = False,
         most_bytes: int | None = None,
         unread: bool = False,
+        if_too_large: str = "",
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
 
@@ -115,6 +117,7 @@ class Operations:
                 for_agents=for_agents,
                 most_bytes=most_bytes,
                 unread=unread,
+                if_too_large=if_too_large,
                 view=view,
             )
             self.all.append(operation)
@@ -152,7 +155,8 @@ def _handler(operation: Operation) -> Callable[..., Response]:
         if operation.unread:
             arguments["body"] = raw_body(optional=operation.body_optional)
         elif read_message is not None:
-            arguments["body"] = read_message(read_body(optional=operation.body_optional))
+            body = read_body(optional=operation.body_optional, if_too_large=operation.if_too_large)
+            arguments["body"] = read_message(body)
         return answer(operation, path, arguments)
 
     return handle

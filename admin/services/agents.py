@@ -20,7 +20,7 @@ from admin.core.graph.compiled import Compiled
 from admin.core.graph.described_documents import GRAPH_FIELDS
 from admin.core.hosts import source_of
 from admin.core.identities import agent_name
-from admin.core.problems import invalid
+from admin.core.problems import invalid, quoted
 from admin.core.provenance import Actor
 from admin.core.use_grants import USER, Named
 from admin.core.users import REGISTRATION
@@ -42,6 +42,7 @@ from admin.store.tokens import CLUSTER_TOKENS, StoredToken
 
 #: Wrong secrets that are allowed within a minute.
 MOST_WRONG_SECRETS = 10
+_GRAPH_REMEDY = "give graph, and subsystems if there are any, or leave it out."
 
 
 def register(
@@ -100,12 +101,16 @@ def _read_sent(context: Context, report: object, description: object) -> tuple[d
 
     A description without a graph is a report: agents of earlier versions call it so.
     """
-    if isinstance(description, Mapping) and not description.keys().isdisjoint((*GRAPH_FIELDS, "subsystems")):
-        described = read_within(description, "description", context.settings.max_vertices)
-        return read_report(report or {}), described
-    if report is not None and description is not None:
-        raise invalid("description", "has no graph: give graph, and subsystems if there are any, or leave it out.")
-    return read_report(report or description or {}), None
+    reported = {} if report is None else report
+    if description is None:
+        return read_report(reported), None
+    if not isinstance(description, Mapping):
+        raise invalid("description", f"{quoted(description)} is not a mapping: {_GRAPH_REMEDY}")
+    if not description.keys().isdisjoint((*GRAPH_FIELDS, "subsystems")):
+        return read_report(reported), read_within(description, "description", context.settings.max_vertices)
+    if report is not None:
+        raise invalid("description", f"has no graph: {_GRAPH_REMEDY}")
+    return read_report(description), None
 
 
 def _define(context: Context, name: str) -> None:

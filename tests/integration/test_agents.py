@@ -246,9 +246,26 @@ def test_an_agent_that_registers_is_the_author_of_the_event(api: FlaskClient, a:
 def test_a_description_that_makes_no_sense_registers_nothing(api: FlaskClient, a: str) -> None:
     refused(register(api, a, description={"capacity": {"cpu": "many"}}), 400, "invalid_request", "capacity.cpu")
     refused(register(api, a, description={"colour": "red"}), 400, "invalid_request", "colour")
+    for nothing in ([], "", 0, False):
+        refused(register(api, a, description=nothing), 400, "invalid_request", "description")
+        refused(register(api, a, report=nothing), 400, "invalid_request", "report")
+        refused(register(api, a, report=nothing, description=pooled(1, 1)), 400, "invalid_request", "report")
+    refused(register(api, a, report={"nodes": {"n0": None}}), 400, "invalid_request", "nodes.n0")
     refused(api.post(f"{API}/clusters/{a}/register", json={}), 400, "invalid_request", "secret")
     refused(api.get(f"{API}/clusters/{a}"), 404, "cluster_not_found")
     ok(register(api, a))
+
+
+def test_a_registration_that_is_too_large_is_told_how_to_send_the_graph(api: FlaskClient, a: str) -> None:
+    described = pooled(1, 1)
+    answer = register(api, a, description={**described, "subsystems": {"io": "x" * 2**16}})
+    message = refused(answer, 413, "body_too_large")["message"]
+    assert message == (
+        "The request body is larger than 65536 bytes. Register without `description`, and send it with the token that "
+        "you get: PUT /api/v1/clusters/{name}/description takes up to 256 MiB."
+    )
+    agent = registered(api, a)
+    assert ok(api.put(f"{API}/clusters/{a}/description", json=described, headers=bearer(agent.token)))["changed"]
 
 
 def test_without_a_secret_nobody_registers_and_a_new_secret_counts_at_once(make_app: MakeApp, tmp_path: Path) -> None:

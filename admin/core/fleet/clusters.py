@@ -54,7 +54,7 @@ REPORT = Section(
 def read_report(report: object) -> dict[str, Any]:
     """A report in its normal form, without fields that are null; Invalid with every problem."""
     if not isinstance(report, Mapping):
-        raise invalid("report", f"{quoted(report)} is not a mapping: give named fields, such as capacity, or leave it out.")
+        raise invalid("report", f"{quoted(report)} is not a mapping: give fields such as capacity, or leave it out.")
     fields = {key: value for key, value in read(REPORT, report).items() if value is not None}
     # That no node is in use or closed is said by an empty mapping, which reading leaves out.
     tells_nodes = report.get("nodes") == {}
