@@ -98,10 +98,11 @@ def subtract(amounts: Amounts, taken: Amounts) -> dict[str, int]:
     return left
 
 
-def occupied(demand: Amounts, capacity: Amounts, *, exclusive: bool) -> Amounts:
+def occupied(demand: Amounts, capacity: Amounts, *, exclusive: bool, of_node: Amounts | None = None) -> Amounts:
     """What a demand takes of a cluster: nodes are shared, unless it is exclusive, which takes all that its nodes have.
 
-    How much a node has is its share of the capacity, as far as that is known; never less than what is asked for.
+    How much a node has is its share of the capacity, as far as that is known, or what `of_node` says; never less than
+    what is asked for.
     """
     if not exclusive:
         return {SHARED_NODES if resource == "nodes" else resource: amount for resource, amount in demand.items()}
@@ -113,6 +114,8 @@ def occupied(demand: Amounts, capacity: Amounts, *, exclusive: bool) -> Amounts:
         for resource in TASK_RESOURCES
         if resource in capacity
     }
+    for resource, amount in (of_node or {}).items():
+        exclusive_amounts[resource] = max(demand.get(resource, 0), amount * nodes)
     return {**demand, **exclusive_amounts}
 
 

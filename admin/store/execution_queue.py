@@ -28,7 +28,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.graph.rooms import asked_key
 from admin.core.placement.candidates import JobParameters, RequestedStrategy
 from admin.core.placement.routes import RouteKind
-from admin.core.resources import add, occupied
+from admin.core.resources import add
 from admin.core.settings.scopes import Scope
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
@@ -116,10 +116,10 @@ def taken_by_waiting(
 
 def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
     taken: dict[str, dict[str, int]] = {}
-    for name, exclusive, *amounts in rows:
+    for name, exclusive, asks_graph, *amounts in rows:
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
-        occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
-        taken[name] = add(taken.get(name, {}), occupies)
+        takes = clusters[name].takes(demand, exclusive=exclusive, asks_graph=asks_graph)
+        taken[name] = add(taken.get(name, {}), takes)
     return taken
 
 
@@ -127,7 +127,10 @@ def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str,
 SUMS = (*(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS), func.count())
 #: What waits at some clusters, and may start.
 WAITS_AT = (QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
-_SUM_DEMANDS = select(_columns.cluster, _columns.exclusive, *SUMS).group_by(_columns.cluster, _columns.exclusive)
+#: Whether it is known what one asks of a cluster's graph.
+ASKS_GRAPH = _columns.asks.is_not(None)
+_TOGETHER = (_columns.cluster, _columns.exclusive, ASKS_GRAPH)
+_SUM_DEMANDS = select(*_TOGETHER, *SUMS).group_by(*_TOGETHER)
 _ALL_TAKEN = _SUM_DEMANDS.where(*WAITS_AT)
 _TAKEN = {False: _ALL_TAKEN, True: _ALL_TAKEN.where(LEASED)}
 _ALL_ASKED = (

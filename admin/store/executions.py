@@ -14,7 +14,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import with_asks
 from admin.core.provenance import Actor
-from admin.core.resources import Amounts, occupied
+from admin.core.resources import Amounts
 from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events, columns_of, first_starts
@@ -142,7 +142,8 @@ class Execution(NamedTuple):
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster."""
-        return with_asks(occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive), self.asks, cluster)
+        taken = cluster.takes(self.demand, exclusive=self.exclusive, asks_graph=self.asks is not None)
+        return with_asks(taken, self.asks, cluster)
 
 
 class ListedExecution(NamedTuple):

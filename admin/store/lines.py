@@ -11,9 +11,9 @@ from sqlalchemy import Connection, and_, bindparam, literal, not_, select
 from admin.core.fleet.clusters import Cluster
 from admin.core.graph.rooms import asked_key
 from admin.core.placement.lines import Entry, Position
-from admin.core.resources import Amounts, occupied
+from admin.core.resources import Amounts
 from admin.store.decisions import decisions
-from admin.store.execution_queue import SUMS, WAITS_AT
+from admin.store.execution_queue import ASKS_GRAPH, SUMS, WAITS_AT
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import LEASED
 
@@ -37,7 +37,7 @@ def waiting(
     rows += connection.execute(_EACH, {"clusters": each, "now": now}) if each else ()
     lines: dict[str, list[Entry]] = {}
     for name, exclusive, asks, tier, priority, id, *amounts in rows:
-        takes = _takes(clusters[name], exclusive, amounts)
+        takes = _takes(clusters[name], exclusive, asks is not None, amounts)
         if asks is not None and clusters[name].tells_nodes:
             takes = {**takes, asked_key(asks): amounts[-1]}
         lines.setdefault(name, []).append(Entry(Position.of(tier, priority, id), takes))
@@ -53,15 +53,16 @@ class Given(NamedTuple):
 
 
 _DECISION = and_(decisions.c.execution_id == _columns.id, decisions.c.number == _columns.decisions)
+_GIVEN = (_columns.id, _columns.cluster, _columns.exclusive, ASKS_GRAPH, decisions.c.decided_at)
 _GIVEN_SINCE = (
-    select(_columns.id, _columns.cluster, _columns.exclusive, decisions.c.decided_at, *SUMS)
+    select(*_GIVEN, *SUMS)
     .join(decisions, _DECISION)
     .where(
         LEASED,
         _columns.cluster.in_(bindparam("clusters", expanding=True)),
         decisions.c.decided_at >= bindparam("since"),
     )
-    .group_by(_columns.id, _columns.cluster, _columns.exclusive, decisions.c.decided_at)
+    .group_by(*_GIVEN)
 )
 
 
@@ -69,11 +70,12 @@ def given_since(connection: Connection, clusters: Mapping[str, Cluster], since: 
     """What the agents of some clusters have that was decided since a time."""
     given: dict[str, list[Given]] = {}
     rows = connection.execute(_GIVEN_SINCE, {"clusters": list(clusters), "since": since})
-    for id, name, exclusive, decided_at, *amounts in rows:
-        given.setdefault(name, []).append(Given(id, decided_at, _takes(clusters[name], exclusive, amounts)))
+    for id, name, exclusive, asks_graph, decided_at, *amounts in rows:
+        takes = _takes(clusters[name], exclusive, asks_graph, amounts)
+        given.setdefault(name, []).append(Given(id, decided_at, takes))
     return given
 
 
-def _takes(cluster: Cluster, exclusive: bool, amounts: Iterable[float]) -> Amounts:
+def _takes(cluster: Cluster, exclusive: bool, asks_graph: bool, amounts: Iterable[float]) -> Amounts:
     demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
-    return occupied(demand, cluster.capacity or {}, exclusive=exclusive)
+    return cluster.takes(demand, exclusive=exclusive, asks_graph=asks_graph)

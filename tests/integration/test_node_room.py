@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from tests.support.descriptions import describe, pooled
+from tests.support.descriptions import describe, mixed, pooled
 from tests.support.placing import (
     API,
     asked,
@@ -134,6 +134,18 @@ def test_nodes_of_one_name_are_warned_of(api: FlaskClient) -> None:
     assert warning.startswith("2 nodes are called 'n1': ")
     assert get(api, "clusters/a/description/tree")["warnings"] == [warning]
     assert "warnings" not in describe(api, "a", pooled(3, 4))["description"]
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_an_exclusive_job_takes_an_idle_node_that_has_less_than_others(two: FlaskClient, strategy: str) -> None:
+    describe(two, "c", mixed({"core": 8, "gpu": 2}, {"core": 8}, {"core": 4}))
+    nodes = {"n1": {"cpu": "0", "gpu": "0"}, "n3": {"closed": True}}
+    report(two, "c", capacity={"cpu": "20", "gpu": "2", "nodes": 3}, free={"cpu": "8", "gpu": "0"}, nodes=nodes)
+    put_pool(two, "p", ["c"], strategy=strategy)
+    assert created(two, "first", **job(1, nodes=1, exclusive=True), **pool("p"))["cluster"] == "c"
+    for name, resources in (("second", {"nodes": 1, "exclusive": True}), ("third", {})):
+        waits = created(two, name, **job(1, **resources), **pool("p"))
+        assert (waits.get("cluster"), waits["closure"]["reason"]["code"]) == (None, "CLUSTERS_FULL")
 
 
 def test_work_of_a_weighted_pool_waits_at_a_busy_cluster(two: FlaskClient) -> None:

@@ -25,13 +25,15 @@ from admin.store.execution_tables import executions
 from tests.conftest import Scale
 from tests.support.agents import PlayedAgent, played_agent
 from tests.support.apps import context_of
-from tests.support.descriptions import describe, pooled
-from tests.support.node_models import ModelCluster, ModelJob, places
+from tests.support.descriptions import describe, mixed
+from tests.support.node_models import ModelCluster, ModelJob, ModelNode, places
 from tests.support.placing import API, DOMAIN, PROJECT, asked, ok, pool, put_attribute, put_pool
 from tests.support.threads import all_at_once
 from tests.support.waiting import wait_until
 
-CORES, GPUS, NODES = 6, 2, 4
+CORES, NODES = 6, 4
+#: Of each node: half of them have none.
+GPUS = (2, 2, 0, 0)
 CREATORS = 4
 
 
@@ -52,11 +54,16 @@ class Race:
         put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64", "gpu": "64"}})
         for name in ("a", "b", "c"):
             self.agents[name] = played_agent(self.app.test_client(), context_of(self.app), name)
-            describe(api, name, pooled(NODES, CORES, gpu=GPUS))
-            free = [(self.random.randint(0, CORES), self.random.randint(0, GPUS)) for _ in range(NODES)]
-            self.clusters[name] = ModelCluster(name, CORES, GPUS, tuple(free))
+            describe(api, name, mixed(*({"core": CORES, **({"gpu": gpus} if gpus else {})} for gpus in GPUS)))
+            self.clusters[name] = ModelCluster(name, tuple(map(self.node, range(NODES))))
             self.report(name)
         put_pool(api, "p", list(self.clusters), strategy=self.strategy)
+
+    def node(self, number: int) -> ModelNode:
+        """A node of a cluster that is new; one of its last two, which have no gpu, is idle in half of all cases."""
+        gpus, is_idle = GPUS[number], number >= NODES // 2 and self.random.random() < 0.5
+        cores = CORES if is_idle else self.random.randint(0, CORES)
+        return ModelNode(cores, self.random.randint(0, gpus), CORES, gpus, f"n{number + 1}")
 
     def report(self, name: str, *events: dict[str, Any]) -> None:
         answer = self.agents[name].sync(*events, can_bid=True, report=self.clusters[name].report)
@@ -81,7 +88,12 @@ class Race:
         while names:
             together = [names.pop() for _ in range(min(len(names), random.choice((1, 1, 3))))]
             for name in together:
-                self.jobs[name] = ModelJob(random.choice((1, 1, 2)), random.randint(1, 5), random.choice((0, 0, 1)))
+                self.jobs[name] = ModelJob(
+                    nodes=random.choice((1, 1, 2)),
+                    cores=random.randint(1, 5),
+                    gpus=random.choice((0, 0, 1)),
+                    exclusive=random.random() < 0.2,
+                )
             bodies = [asked(name, **self.jobs[name].spec, **pool("p")) for name in together]
             answer = ok(client.post(f"{API}/executions", json={"executions": bodies}))
             assert answer["created"] == len(together)
@@ -160,7 +172,8 @@ class Race:
                 del agent.holding[execution]
             # The model does not remember places: others give back about as much elsewhere.
             for execution in ended:
-                for _ in range(self.jobs[execution].nodes * self.jobs[execution].cores):
+                job = self.jobs[execution]
+                for _ in range(job.nodes * (CORES if job.exclusive else job.cores)):
                     cluster.grow(self.random.randrange(NODES))
             self.report(name, *events)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,18 @@ def example_description() -> dict[str, Any]:
 
 def pooled(nodes: int, cores: int, **amounts: int) -> dict[str, Any]:
     """A graph of nodes n1, n2 … whose cores, and other amounts by type, are one vertex each."""
+    return mixed(*[{"core": cores, **amounts}] * nodes)
+
+
+def mixed(*nodes: Mapping[str, int]) -> dict[str, Any]:
+    """The same of nodes that have different amounts."""
     vertices: dict[str, Any] = {"0": {"metadata": {"type": "cluster"}}}
     edges = []
-    for number in range(1, nodes + 1):
+    for number, amounts in enumerate(nodes, start=1):
         node = f"n{number}"
         vertices[node] = {"metadata": {"type": "node", "name": node}}
         edges.append({"source": "0", "target": node, "relation": "contains"})
-        for type_, size in {"core": cores, **amounts}.items():
+        for type_, size in amounts.items():
             vertices[f"{node}-{type_}"] = {"metadata": {"type": type_, "size": size}}
             if type_ == "memory":
                 vertices[f"{node}-{type_}"]["metadata"]["unit"] = "GiB"

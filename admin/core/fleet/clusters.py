@@ -17,7 +17,7 @@ from admin.core.graph.machines import Machine
 from admin.core.graph.rooms import Room
 from admin.core.json_text import JsonObject
 from admin.core.problems import invalid, quoted
-from admin.core.resources import CLUSTER_RESOURCES, TASK_RESOURCES, Amounts, parse_capacity, utilization
+from admin.core.resources import CLUSTER_RESOURCES, TASK_RESOURCES, Amounts, occupied, parse_capacity, utilization
 
 #: Nodes that a report may tell of.
 MOST_NODES = 10_000
@@ -315,6 +315,15 @@ class Cluster:
         if state.report == self.state.report and machine is self.machine:
             return replace(self, state=state)
         return build_cluster(self.definition, state, machine)
+
+    def takes(self, demand: Amounts, *, exclusive: bool, asks_graph: bool) -> Amounts:
+        """What a demand takes of it.
+
+        Where places on its nodes are looked for too, one by one, an exclusive job takes of the sums what its nodes have
+        at least: which of them it gets is not known, and their average may be more than some of them have.
+        """
+        of_node = self.machine.of_node if exclusive and asks_graph and self.machine and self.tells_nodes else None
+        return occupied(demand, self.capacity or {}, exclusive=exclusive, of_node=of_node)
 
     @property
     def cost(self) -> float | None:

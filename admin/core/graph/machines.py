@@ -28,12 +28,16 @@ class Machine:
     summary: Summary
     machines: Machines = field(repr=False)
     totals: Mapping[str, int] = field(init=False)  #: how much it has of each resource that its description tells of
+    of_node: Mapping[str, int] = field(init=False)  #: how much each of its nodes has at least, of what tasks ask for
 
     def __post_init__(self) -> None:
         # A graph that says nothing of memory and storage may have enough; of cores, gpus and nodes it has none then.
         has = self.summary.totals
         told = {name: type_ for name, type_ in GRAPH_TYPES.items() if type_ not in MEASURED or type_ in has}
         object.__setattr__(self, "totals", {name: has.get(type_, 0) for name, type_ in {**told, "nodes": NODE}.items()})
+        nodes = self.graph.scope.nodes
+        least = {name: min((node.below.get(type_, 0) for node in nodes), default=0) for name, type_ in told.items()}
+        object.__setattr__(self, "of_node", least)
 
 
 class Machines:

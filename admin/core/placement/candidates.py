@@ -61,8 +61,11 @@ class Workload:
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""
-        whole = occupied(self.demand, cluster.capacity or {}, exclusive=True) if self.exclusive else None
-        return with_asks(self._takes_of_any if whole is None else whole, self.asks, cluster)
+        if not self.exclusive:
+            return with_asks(self._takes_of_any, self.asks, cluster)
+        return with_asks(
+            cluster.takes(self.demand, exclusive=True, asks_graph=self.asks is not None), self.asks, cluster
+        )
 
     @cached_property
     def _takes_of_any(self) -> Amounts:

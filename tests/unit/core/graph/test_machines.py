@@ -22,7 +22,7 @@ from admin.core.graph.request_texts import read_request, write_request
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import summarize
 from admin.core.graph.trees import tree_of
-from tests.support.descriptions import example, example_description, pooled
+from tests.support.descriptions import example, example_description, mixed, pooled
 from tests.support.small_graphs import likely_request, random_graph, random_request
 
 
@@ -84,6 +84,14 @@ def test_a_machine_tells_of_memory_only_where_its_description_does() -> None:
     whole = machines.add("b", read_description(pooled(1, 1, memory=4)))
     assert set(plain.totals) == {"cpu", "gpu", "nodes"}
     assert set(whole.totals) == {"cpu", "gpu", "nodes", "memory"}
+
+
+def test_a_machine_tells_what_each_of_its_nodes_has_at_least() -> None:
+    nodes = mixed({"core": 8, "gpu": 2}, {"core": 4, "memory": 4}, {"core": 6})
+    machine = Machines(MemoryBackend()).add("a", read_description(nodes))
+    assert machine.of_node == {"cpu": 4_000, "gpu": 0, "memory": 0}
+    racks = Machines(MemoryBackend()).add("b", read_description(example_description()))
+    assert (racks.of_node["cpu"], racks.totals["nodes"]) == (12_000, 3)
 
 
 def test_a_description_that_says_the_same_has_the_same_digest() -> None:

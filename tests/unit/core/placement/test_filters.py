@@ -21,7 +21,7 @@ from admin.core.placement.filters import ALL_FILTERS, BY_NAME, FILTERS, Chain, F
 from admin.core.placement.routes import RouteKind
 from admin.core.placement.scores import STRATEGIES
 from admin.core.use_grants import UsableClusters
-from tests.support.descriptions import pooled
+from tests.support.descriptions import mixed, pooled
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, route, small_fleet
 
 OFF = {"enabled": False}
@@ -346,6 +346,17 @@ def test_a_job_is_infeasible_if_all_that_the_creator_may_use_are_too_small() -> 
     assert "'b'" not in decision.message
     assert "'c'" not in decision.message
     assert use_decided("", fleet, cpu=8_000).evaluation.is_feasible
+
+
+def test_an_exclusive_job_takes_of_nodes_that_are_told_singly_what_each_has_at_least() -> None:
+    machine = Machines(MemoryBackend()).add("a", read_description(mixed({"core": 8, "gpu": 2}, {"core": 6})))
+    alone = Workload(key="e", demand={"cpu": 1000, "nodes": 1, "executions": 1}, exclusive=True, asks="[]")
+    capacity = {"capacity": {"cpu": "14", "gpu": "2", "memory": "8Gi", "nodes": 2}}
+    for nodes, asks, cpu, gpu in (({}, "[]", 6_000, 0), (None, "[]", 7_000, 1), ({}, None, 7_000, 1)):
+        told = {} if nodes is None else {"nodes": nodes}
+        cluster = pool_fleet("spill", {"a": {}}, a=reports(**capacity, **told)).clusters["a"]
+        takes = replace(alone, asks=asks).takes_of(replace(cluster, machine=machine))
+        assert (takes["cpu"], takes["gpu"], takes["memory"], takes["nodes"]) == (cpu, gpu, 4 * 2**30, 1)
 
 
 def test_single_nodes_are_looked_at_only_where_the_sums_leave_room() -> None:
