@@ -68,7 +68,10 @@ class BidAnswer(Answer):
     answer: Annotated[
         str | None,
         one_of(*(answer.value for answer in bids.BidAnswer)),
-        Meta(description="`reported` where its agent cannot bid, `silent` where it was late; absent while it is open."),
+        Meta(
+            description="`reported` where its agent cannot bid, `silent` where it was late, `refused` if its bid was "
+            "refused; absent while it is open."
+        ),
     ] = None
     start_seconds: Annotated[float | None, Meta(description="In how many seconds, from its answer on.")] = None
     cost: float | None = None

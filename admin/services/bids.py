@@ -34,8 +34,7 @@ def ask_for_bids(exchanges: list[Exchange], connection: Connection, now: datetim
 def take_bids(exchange: Exchange, connection: Connection, now: datetime) -> None:
     """Store the answers of an agent; what does not count is refused with the reason, and changes nothing."""
     request, answer = exchange.request, exchange.answer
-    ids = [report.question for report in request.bids if not report.problem]
-    known = bids.asked(connection, ids)
+    known = bids.asked(connection, {report.question for report in request.bids})
     rounds = set()
     for report in request.bids:
         asked = known.get(report.question)
@@ -47,9 +46,12 @@ def take_bids(exchange: Exchange, connection: Connection, now: datetime) -> None
                 known[asked.bid] = asked._replace(
                     answer=bid.answer.value, start_seconds=bid.start_seconds, cost=bid.cost
                 )
-                count_bid(request.cluster, bid.answer.value)
+                if not report.problem:
+                    count_bid(request.cluster, bid.answer.value)
             else:
                 refusal = "TOO_LATE"
+        if report.problem:  # stored where it answers a question, which is then not waited for any longer
+            refusal = f"INVALID_BID: {report.problem}"
         if refusal is not None:
             answer.refused.append((f"bid {report.question}", refusal))
             count_refused_bid(request.cluster, refusal.partition(":")[0])
@@ -57,10 +59,8 @@ def take_bids(exchange: Exchange, connection: Connection, now: datetime) -> None
 
 
 def _refusal(report: BidReport, asked: Asked | None, cluster: str, now: datetime) -> str | None:
-    """Why an answer does not count; None where it does, or was stored before."""
-    if report.problem:
-        return f"INVALID_BID: {report.problem}"
-    if asked is None or asked.cluster != cluster or asked.uid != report.uid:
+    """Why an answer is not stored; None where it is, or was before."""
+    if asked is None or asked.cluster != cluster or not _names(report, asked.uid):
         return "NOT_ASKED"
     if asked.answer is not None and asked.answer != BidAnswer.SILENT.value:
         stored = (asked.answer, asked.start_seconds, asked.cost)
@@ -69,6 +69,11 @@ def _refusal(report: BidReport, asked: Asked | None, cluster: str, now: datetime
     if asked.is_finished:
         return "NOT_ASKED"
     return None if asked.is_open and now <= asked.deadline else "TOO_LATE"
+
+
+def _names(report: BidReport, uid: str) -> bool:
+    """Whether an answer names an execution; one that is wrong otherwise need not."""
+    return report.uid == uid or (bool(report.problem) and not report.uid)
 
 
 def _bid(report: BidReport, cluster: str, now: datetime) -> Bid:

@@ -283,14 +283,39 @@ def test_a_bid_that_does_not_count_is_refused_and_the_sync_is_not(asker: MakeAsk
         ({"question": []}, "INVALID_BID"),
     ]
     report = {"free": {"cpu": "1"}}
-    answer = test.agents["a"].sync(can_bid=True, bids=[document for document, _ in wrong], report=report)
-    reasons = [refusal["reason"] for refusal in answer["refused"]]
-    assert [reason.startswith(start) for reason, (_, start) in zip(reasons, wrong, strict=True)] == [True] * len(wrong)
-    assert test.questions("a") == [question]
+    not_of_it = [entry for entry in wrong if "uid" not in (entry[0] or ()) or entry[1] == "NOT_ASKED"]
+    for entries in (not_of_it, wrong):
+        assert test.questions("a") == [question]
+        answer = test.agents["a"].sync(can_bid=True, bids=[document for document, _ in entries], report=report)
+        reasons = [refusal["reason"] for refusal in answer["refused"]]
+        assert [reason.startswith(start) for reason, (_, start) in zip(reasons, entries, strict=True)] == [True] * len(
+            entries
+        )
     assert get(test.api, f"clusters/{test.full('a')}")["reported_free"] == {"cpu": "1"}
-    test.bid("a")
+    assert test.questions("a") == []
+
+
+def test_a_refused_bid_is_told_and_its_round_is_not_waited_for(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    [question] = test.questions("a")
+    [refusal] = test.answer("a", question, start_seconds=-1)["refused"]
+    assert refusal["reason"].startswith("INVALID_BID: start_seconds: -1 is out of range")
+    assert test.answer("a", question)["refused"][0]["reason"] == "ALREADY_ANSWERED"
+    test.bid("b", answer="not-now")
+    explained = test.explain("e")
+    [round_] = explained["rounds"]
+    assert (round_["outcome"], [bid["answer"] for bid in round_["bids"]]) == ("nobody", ["refused", "not-now"])
+    assert round_["bids"][0]["reason"].startswith("start_seconds: -1 is out of range")
+    message = test.execution("e")["closure"]["reason"]["message"]
+    assert f"'{test.full('a')}' made a bid that was refused (start_seconds: -1 is out of range" in message
+    test.pass_time(1)
+    [again] = test.questions("a")
+    test.agents["a"].sync(can_bid=True, bids=[{"question": again["question"], "answer": "yes"}])  # names no execution
     test.bid("b", start_seconds=60)
-    assert test.place("e")[0] == "a"
+    assert test.place("e")[0] == "b"
+    why = {candidate["cluster"]: candidate["why_not"] for candidate in test.explain("e")["candidates"]}
+    assert why[test.full("a")] == "made a bid that was refused (uid: is missing)"
 
 
 def test_only_the_first_answer_of_the_cluster_that_was_asked_counts(asker: MakeAsker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from admin.core.fields.branches import Section, read
@@ -32,7 +33,7 @@ class BidReport:
     """An agent's answer to a question."""
 
     question: int = 0  #: 0 where it names none
-    uid: str = ""  #: of the execution
+    uid: str = ""  #: of the execution; "" where it names none
     answer: BidAnswer = BidAnswer.NEVER
     start_seconds: float | None = None
     cost: float | None = None
@@ -45,20 +46,16 @@ def read_bid(document: object) -> BidReport:
     try:
         given = {name: value for name, value in read(BID_REPORT, document).items() if value is not None}
     except Invalid as invalid:
-        question = document.get("question") if isinstance(document, dict) else None
-        known = question if isinstance(question, int) and not isinstance(question, bool) else 0
-        return BidReport(question=known, problem=str(invalid))
+        return _refused(document, str(invalid))
     for name in ("question", "uid", "answer"):
         if name not in given:
-            return BidReport(question=given.get("question", 0), problem=f"{name}: is missing.")
+            return _refused(given, f"{name}: is missing.")
     answer = BidAnswer(given["answer"])
     start = given.get("start_seconds") if answer is BidAnswer.YES else None
     if answer is BidAnswer.NEVER and "start_seconds" in given:
-        problem = "start_seconds: is of no meaning for what will never start: leave it out."
-        return BidReport(question=given["question"], problem=problem)
+        return _refused(given, "start_seconds: is of no meaning for what will never start: leave it out.")
     if answer is BidAnswer.YES and start is None:
-        problem = "start_seconds: is missing: a yes says in how many seconds the job would start."
-        return BidReport(question=given["question"], problem=problem)
+        return _refused(given, "start_seconds: is missing: a yes says in how many seconds the job would start.")
     return BidReport(
         question=given["question"],
         uid=given["uid"],
@@ -67,3 +64,14 @@ def read_bid(document: object) -> BidReport:
         cost=None if "cost" not in given else float(given["cost"]),
         reason=given.get("reason", "").replace("\0", "\N{REPLACEMENT CHARACTER}"),
     )
+
+
+def _refused(document: object, problem: str) -> BidReport:
+    """An answer that does not count, with what it names, as far as that can be read."""
+    named = {}
+    for name in ("question", "uid"):
+        with suppress(Invalid):
+            value = document.get(name) if isinstance(document, dict) else None
+            named |= {} if value is None else read(BID_REPORT, {name: value})
+    reason = problem.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return BidReport(**named, answer=BidAnswer.REFUSED, reason=reason, problem=problem)

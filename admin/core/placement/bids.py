@@ -41,6 +41,11 @@ class BidAnswer(Enum):
     NEVER = "never"
     REPORTED = "reported"  # its agent cannot bid: what it reports counts
     SILENT = "silent"  # it did not answer in time
+    REFUSED = "refused"  # its answer was not understood
+
+
+#: The answers by which nothing is known of a cluster.
+UNANSWERED = (BidAnswer.SILENT, BidAnswer.REFUSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +114,8 @@ def _why_out(bid: Bid | None, round_seconds: float | None) -> str:
         case BidAnswer.SILENT:
             within = f" within {round_seconds:g} s" if round_seconds is not None else " in time"
             return f"did not answer{within}"
+        case BidAnswer.REFUSED:
+            return f"made a bid that was refused ({bid.reason.removesuffix('.')})"
         case BidAnswer.NOT_NOW:
             return f"said not now{f' ({bid.reason})' if bid.reason else ''}"
         case BidAnswer.NEVER:
@@ -203,7 +210,7 @@ def find_better(weighed: Weighed, present: str, bids: Mapping[str, Bid], better_
     Both starts are of one round: without an answer of the present cluster nothing is known to be better.
     """
     bid = bids.get(present)
-    if bid is None or bid.answer is BidAnswer.SILENT:
+    if bid is None or bid.answer in UNANSWERED:
         return None
     here = math.inf if bid.answer in (BidAnswer.NOT_NOW, BidAnswer.NEVER) else weighed.starts.get(present)
     others = {name: start for name, start in weighed.starts.items() if name != present}
@@ -253,4 +260,4 @@ def is_kept(promised_seconds: float, late_seconds: float) -> bool:
 
 def count_answers(bids: Sequence[Bid]) -> tuple[int, int]:
     """How many clusters of a round answered, or were known by their reports, and how many there were."""
-    return sum(bid.answer is not BidAnswer.SILENT for bid in bids), len(bids)
+    return sum(bid.answer not in UNANSWERED for bid in bids), len(bids)
