@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -29,6 +30,26 @@ def ask_for_bids(exchanges: list[Exchange], connection: Connection, now: datetim
     if asked:
         for question in bids.questions(connection, asked, now, _MOST_QUESTIONS * len(asked)):
             asked[question.cluster].answer.bid_requests.append(question)
+    for exchange in exchanges:
+        if exchange.answer.bid_requests or exchange.before.asked:
+            _note_asked(exchange)
+
+
+def _note_asked(exchange: Exchange) -> None:
+    """Remember which questions the agent's process is told: only others end the wait of its syncs.
+
+    Agents say by positions which answers they got, so that what stood in a lost one is told again at once. One that
+    says none has it again when its sync ends for another reason.
+    """
+    request, before, answer = exchange.request, exchange.before, exchange.answer
+    told = before.asked if before.agent == request.agent and request.sequence > 1 else {}
+    asked = {}
+    for question in answer.bid_requests:
+        at = told.get(str(question.bid))
+        if at is None or 0 < request.seen < at:
+            at, answer.has_new_questions = answer.state.syncs, True
+        asked[str(question.bid)] = at
+    answer.state = replace(answer.state, asked=asked)
 
 
 def take_bids(exchange: Exchange, connection: Connection, now: datetime) -> None:

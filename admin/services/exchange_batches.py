@@ -78,8 +78,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     finished = [execution for exchange in exchanges for execution in exchange.answer.finished]
     limited = [execution.id for execution in finished if cause_of(execution.phase, execution.reason) is Cause.LIMIT]
     limit_scopes.store(connection, limited)
-    changed_ending = [exchange for exchange in exchanges if exchange.answer.state.ending != exchange.before.ending]
-    fleet.keep_ending(connection, [exchange.answer.state for exchange in changed_ending])
+    fleet.keep_told(connection, [exchange.answer.state for exchange in exchanges if exchange.tells_other_things])
     idle = [exchange for exchange in exchanges if exchange.request.wait_seconds > 0 and not exchange.answer.has_news]
     times = offers.next_not_before(connection, [exchange.request.cluster for exchange in idle], now)
     for exchange in idle:

@@ -77,6 +77,7 @@ class SyncResult(Reported):
     questions: list[LeasedExecution] = field(default_factory=list)
     log_offsets: list[tuple[LogPiece, int, bool]] = field(default_factory=list)
     bid_requests: list[Question] = field(default_factory=list)
+    has_new_questions: bool = False  #: whether some of these were not told to the agent's process before
     complete_rounds: list[int] = field(default_factory=list)  #: of bids, in which its own was the last answer
     state: ClusterState
     enabled: bool = True
@@ -90,7 +91,7 @@ class SyncResult(Reported):
     def has_news(self) -> bool:
         """Whether there is something that the agent must act on."""
         return bool(
-            self.is_permission or self.leases or self.lost or self.cancels or self.questions or self.bid_requests
+            self.is_permission or self.leases or self.lost or self.cancels or self.questions or self.has_new_questions
         )
 
     @property
@@ -131,6 +132,12 @@ class Exchange:
         """What the agent was told to end when it synced before; of another agent's nothing can be concluded."""
         is_same_agent = bool(self.request.instance) and self.request.instance == self.before.agent_instance
         return [Held.from_json(stored) for stored in self.before.ending] if is_same_agent else []
+
+    @property
+    def tells_other_things(self) -> bool:
+        """Whether the agent is told to end or to answer other things than before."""
+        before, after = self.before, self.answer.state
+        return (after.ending, after.asked) != (before.ending, before.asked)
 
     @property
     def dropped(self) -> list[Held]:

@@ -231,9 +231,10 @@ def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
     update_all(connection, cluster_states, rows, key="name")
 
 
-def keep_ending(connection: Connection, states: Iterable[ClusterState]) -> None:
-    """Store what the agents of clusters were told to end, which does not change the fleet."""
-    update_all(connection, cluster_states, [{"name": state.name, "ending": state.ending} for state in states], "name")
+def keep_told(connection: Connection, states: Iterable[ClusterState]) -> None:
+    """Store what the agents of clusters were told to end and to answer, which does not change the fleet."""
+    rows = [{name: getattr(state, name) for name in ("name", "ending", "asked")} for state in states]
+    update_all(connection, cluster_states, rows, "name")
 
 
 def forget(connection: Connection, names: Iterable[str]) -> None:

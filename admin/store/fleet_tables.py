@@ -45,6 +45,7 @@ cluster_states = Table(
     Column("can_bid", Boolean, nullable=False, server_default=false()),  # its agent answers questions for bids
     Column("syncs", BigInteger, nullable=False, server_default="0"),
     Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
+    Column("asked", JSON, nullable=False, server_default="{}"),  # the open questions for bids that its agent was told
     Column("description", Text),  # the digest of the description in force
 )
 

@@ -246,7 +246,8 @@ def test_an_agent_that_registers_is_the_author_of_the_event(api: FlaskClient, a:
 def test_a_description_that_makes_no_sense_registers_nothing(api: FlaskClient, a: str) -> None:
     refused(register(api, a, description={"capacity": {"cpu": "many"}}), 400, "invalid_request", "capacity.cpu")
     refused(register(api, a, description={"colour": "red"}), 400, "invalid_request", "colour")
-    for nothing in ([], "", 0, False):
+    wrong: list[Any] = [[], "", 0, False]
+    for nothing in wrong:
         refused(register(api, a, description=nothing), 400, "invalid_request", "description")
         refused(register(api, a, report=nothing), 400, "invalid_request", "report")
         refused(register(api, a, report=nothing, description=pooled(1, 1)), 400, "invalid_request", "report")

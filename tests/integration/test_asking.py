@@ -314,7 +314,7 @@ def test_a_refused_bid_is_told_and_its_round_is_not_waited_for(asker: MakeAsker)
     test.agents["a"].sync(can_bid=True, bids=[{"question": again["question"], "answer": "yes"}])  # names no execution
     test.bid("b", start_seconds=60)
     assert test.place("e")[0] == "b"
-    why = {candidate["cluster"]: candidate["why_not"] for candidate in test.explain("e")["candidates"]}
+    why = {candidate["cluster"]: candidate.get("why_not") for candidate in test.explain("e")["candidates"]}
     assert why[test.full("a")] == "made a bid that was refused (uid: is missing)"
 
 
@@ -559,6 +559,37 @@ def test_a_question_wakes_an_agent_that_waits(make_app: Callable[..., Flask]) ->
         wait_until(lambda: context.cluster_wakeups.waiting == 1)
         created(api, "e", **pool("p"))
         assert len(future.result(timeout=15)["bid_requests"]) == 1
+
+
+def test_a_question_ends_the_wait_of_an_agent_once_unless_the_answer_was_lost(make_app: Callable[..., Flask]) -> None:
+    app = make_app()
+    api, context = app.test_client(), context_of(app)
+    agent = played_agent(api, context, "a")
+    agent.sync(can_bid=True)
+    put_pool(api, "p", ["a"], strategy="ask", ask_deadline="60s")
+    created(api, "e", **pool("p"))
+    told = agent.sync(can_bid=True, wait_seconds=20)
+    [question] = told["bid_requests"]
+    for tells in (False, True):  # which answers it got, by positions
+        seen = told["position"] if tells else 0
+        with ThreadPoolExecutor(1) as threads:
+            future = threads.submit(agent.sync, can_bid=True, wait_seconds=20, seen=seen)
+            wait_until(lambda: context.cluster_wakeups.waiting == 1)
+            created(api, f"f{seen}", **pool("p"))
+            told = future.result(timeout=15)
+            assert question in [{**again, "seconds": question["seconds"]} for again in told["bid_requests"]]
+    assert len(told["bid_requests"]) == 3
+    lost = agent.sync(can_bid=True, wait_seconds=20, seen=told["position"] - 1)
+    assert len(lost["bid_requests"]) == 3
+    restarted = PlayedAgent(client=api, cluster="a", token=agent.token)
+    assert len(restarted.sync(can_bid=True, wait_seconds=20, seen=lost["position"])["bid_requests"]) == 3
+    other = PlayedAgent(client=api, cluster="a", token=agent.token, id="agent-2")
+    told = other.sync(can_bid=True, take_over=True, wait_seconds=20, seen=lost["position"] + 1)
+    assert len(told["bid_requests"]) == 3
+    bids = [{"question": asked["question"], "uid": asked["uid"], "answer": "never"} for asked in told["bid_requests"]]
+    assert other.sync(can_bid=True, bids=bids)["bid_requests"] == []
+    with context.database.reading() as connection:
+        assert fleet.states(connection)["a"].asked == {}
 
 
 # Many at once
@@ -1053,7 +1084,9 @@ def test_a_bid_after_an_abort_and_a_never_with_a_start_are_refused(asker: MakeAs
     [question] = test.questions("a")
     [told] = test.answer("a", question, answer="never", start_seconds=5)["refused"]
     assert told["reason"].startswith("INVALID_BID: start_seconds: is of no meaning for what will never start")
-    ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/e", json={"cause": "not needed"}))
+    test.create("f")
+    [question] = test.questions("a")
+    ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/f", json={"cause": "not needed"}))
     assert test.answer("a", question)["refused"] == [{"event": f"bid {question['question']}", "reason": "NOT_ASKED"}]
 
 

@@ -328,7 +328,8 @@ def test_executions_that_ended_without_their_agent_are_marked_by_their_messages(
     migrate(engine)
     with engine.connect() as connection:
         rows = connection.execute(select(table.c.name, table.c.unconfirmed).order_by(table.c.id)).all()
-        assert fleet.states(connection)["a"].ending == []
+        state = fleet.states(connection)["a"]
+        assert (state.ending, state.asked) == ([], {})
     assert {row.name: row.unconfirmed for row in rows} == {
         "lost": True,
         "aborted": True,

@@ -154,6 +154,8 @@ class ClusterState:
     can_bid: bool = False  #: whether its agent answers questions for bids
     syncs: int = 0  #: how many syncs were stored
     ending: Sequence[JsonObject] = ()  #: attempts that its agent was told to end, and still had at its last sync
+    #: The open questions that its agent's process was told, each with the position of the answer that told it.
+    asked: Mapping[str, int] = field(default_factory=dict)
     description: str | None = None  #: the digest of its description; None where it has none
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from admin.core.fields.branches import Section, read
 from admin.core.fields.leaves import Choice, Integer, Number, Text
@@ -68,7 +69,7 @@ def read_bid(document: object) -> BidReport:
 
 def _refused(document: object, problem: str) -> BidReport:
     """An answer that does not count, with what it names, as far as that can be read."""
-    named = {}
+    named: dict[str, Any] = {}
     for name in ("question", "uid"):
         with suppress(Invalid):
             value = document.get(name) if isinstance(document, dict) else None

@@ -353,7 +353,7 @@ def test_an_exclusive_job_takes_of_nodes_that_are_told_singly_what_each_has_at_l
     alone = Workload(key="e", demand={"cpu": 1000, "nodes": 1, "executions": 1}, exclusive=True, asks="[]")
     capacity = {"capacity": {"cpu": "14", "gpu": "2", "memory": "8Gi", "nodes": 2}}
     for nodes, asks, cpu, gpu in (({}, "[]", 6_000, 0), (None, "[]", 7_000, 1), ({}, None, 7_000, 1)):
-        told = {} if nodes is None else {"nodes": nodes}
+        told: dict[str, Any] = {} if nodes is None else {"nodes": nodes}
         cluster = pool_fleet("spill", {"a": {}}, a=reports(**capacity, **told)).clusters["a"]
         takes = replace(alone, asks=asks).takes_of(replace(cluster, machine=machine))
         assert (takes["cpu"], takes["gpu"], takes["memory"], takes["nodes"]) == (cpu, gpu, 4 * 2**30, 1)
