@@ -3,8 +3,9 @@ An admin, and beside it the agent of a cluster that is this machine: what `make 
 
     python -m scripts.run_local --directory .rainbow --port 8088
 
-Everything is kept in the directory: the database, the registration secret, the agent's token and what it runs, and the
-logs of both programs. They end together, the agent first, so that it can still report on its work.
+Everything is kept in the directory: the database, unless --config names another, the registration secret, the agent's
+token and what it runs, and the logs of both programs. They end together, the agent first, so that it can still report
+on its work.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _run(directory: Path, config: str, port: int, running: list[Program]) -> NoR
     print("Starting the admin.", flush=True)
     admin = _start(
         directory / "admin.log",
-        *("rainbow-admin", "serve", "--config", config, "--database", f"sqlite:///{directory / 'rainbow.db'}"),
+        *("rainbow-admin", "serve", "--config", config, *database_options(Path(config), directory)),
         *("--host", "127.0.0.1", "--port", str(port), "--registration-secret-file", str(secret)),
         *("--api-token-file", str(operators_token), "--log-format", "text"),
     )
@@ -159,6 +160,18 @@ def _run(directory: Path, config: str, port: int, running: list[Program]) -> NoR
     while True:
         _check(running)
         time.sleep(0.2)
+
+
+def database_options(config: Path, directory: Path) -> list[str]:
+    """The database in the directory, unless the configuration file names another one."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(config.read_text(encoding="utf-8"))
+        named = (document.get("database") or {}).get("url")
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError):
+        named = None  # the admin says what is wrong with the file
+    return [] if named else ["--database", f"sqlite:///{directory / 'rainbow.db'}"]
 
 
 def _run_first_job(url: str, token: Path) -> None:

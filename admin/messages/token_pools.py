@@ -221,7 +221,7 @@ class TokenPoolExplanationAnswer(Answer):
         shown = limits[:MOST_LIMITS]
         return cls(
             name=name,
-            summary=summary_of(name, limits, view.waiting),
+            summary=view.reason or summary_of(name, limits, view.waiting),
             capacity=capacity,
             used=used,
             free=max(capacity - used, 0),
@@ -295,6 +295,7 @@ class TokenRenewalAnswer(Answer):
     pools: dict[str, int]
     number: int
     expires_at: datetime
+    lease_seconds: float
 
     @classmethod
     def from_renewed(cls, renewed: Renewed) -> TokenRenewalAnswer:
@@ -304,6 +305,7 @@ class TokenRenewalAnswer(Answer):
             pools={pool: grant.amount for pool, grant in renewed.grants.items()},
             number=first.number,
             expires_at=min(grant.expires_at for grant in renewed.grants.values()),
+            lease_seconds=first.lease_seconds,
         )
 
 

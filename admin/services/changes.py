@@ -14,6 +14,7 @@ from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
+from admin.core.settings.resolution import Row
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
@@ -39,6 +40,7 @@ from admin.services.namespace_previews import preview_namespaces
 from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
+from admin.services.quota_warnings import warn_of_quotas
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
 from admin.services.resource_warnings import sets_cluster_resources, warn_of_untaken_resources
 from admin.services.token_warnings import bounds_tokens, warn_of_held_tokens
@@ -156,6 +158,12 @@ def _complete_warnings(
     capped = seen_warnings(context.access, find_capped_below(context, connection, changes))
     used = [*warn_of_use(context, connection, changes), *warn_of_held_tokens(context, changes)]
     used += warn_of_untaken_resources(context, connection, changes)
+    written = [
+        Row(kind=change.kind, scope=change.scope, payload=change.after, version=change.revision)
+        for change in changes
+        if change.after is not None and change.is_real
+    ]
+    used += warn_of_quotas(context, connection, written, changes)
     return (*explain_deletions(context, connection, warnings), *capped, *refusals, *used)
 
 

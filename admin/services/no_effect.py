@@ -19,6 +19,7 @@ from admin.core.settings.kinds import Kind, NameList
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level, Scope
 from admin.core.settings.warnings import KnownNames, Warning, WarningCode
+from admin.core.token_pools.definitions import TOKENS_OFF
 from admin.services.changeable.attributes import undeclared
 from admin.services.changeable.grants import ChangeableGrants
 from admin.services.changeable.use_grants import ChangeableUseGrants
@@ -26,6 +27,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_told_at, told_names
 from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
+from admin.services.quota_warnings import loose_leaves
 from admin.services.registered_work import find_registered
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
@@ -114,6 +116,7 @@ class _Reasons:
         scopes = [row.scope for row in rows]
         quotas = attributes.applying_to(self._connection, [kind.name], scopes) if kind.is_quota else []
         by_scope = {quota.scope: quota for quota in quotas}
+        loose = loose_leaves(self._context, self._connection, rows)
         registered = find_registered(self._connection, {row.scope for row in rows if row.scope.workflow})
         for row in rows:
             work = registered.get(row.scope, RegisteredWork())
@@ -124,6 +127,8 @@ class _Reasons:
                 pool=pools.get(row.scope),
                 overridden=overridden.get(row.scope, ()),
                 tighter=tighter_above(kind, row, by_scope),
+                loose=loose.get(row.scope, {}),
+                tokens_off=TOKENS_OFF if self._context.settings.resource_manager.grants_everything else "",
                 definition=work.definition,
                 jobs=list(work.jobs.values()),
             )

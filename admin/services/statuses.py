@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 from sqlalchemy import Connection
 
+from admin.core.executions.admissions import NAMESPACE_NOT_READY
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import (
     UNDECIDED,
@@ -103,7 +104,11 @@ def view_status(
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not backs_off and (obstacle is None or obstacle.filter == ROOM.name)
-    tokens = view_token_wait(context, connection, execution) if takes_work and is_in_line else None
+    quota = describe_full(context, connection, execution) if is_in_line else ""
+    has_room = obstacle is None and not quota and execution.reason != NAMESPACE_NOT_READY
+    tokens = None
+    if takes_work and is_in_line:
+        tokens = view_token_wait(context, connection, execution, has_room=has_room)
     drain = find_drain(context, connection, execution)
     obstacles = None
     if is_nowhere or backs_off:
@@ -143,7 +148,7 @@ def view_status(
         start=_start(context.access, connection, execution, position, now)
         if position is not None and takes_work and sees_fleet and tokens is None
         else None,
-        quota=describe_full(context, connection, execution) if is_in_line else "",
+        quota=quota,
         tokens=tokens,
         lacks=tokens_lacked(execution),
         token_pools=read_amounts(execution.token_pools) if execution.token_pools else None,

@@ -25,10 +25,23 @@ from admin.store.token_backends.base import TokensUnavailable
 from admin.store.token_waits import WaitingForTokens
 
 
-def view_token_wait(context: Context, connection: Connection, execution: Execution) -> TokenWait | None:
-    """What an execution waits for in token pools; None for one that waits for none."""
-    if execution.reason != WAITING_FOR_TOKENS or execution.token_pools is None:
+def view_token_wait(
+    context: Context, connection: Connection, execution: Execution, *, has_room: bool
+) -> TokenWait | None:
+    """What an execution waits for in token pools; None for one that waits for none.
+
+    If its cluster has room, also what it will wait for that its agent was not asked to take yet.
+    """
+    if execution.token_pools is None:
         return None
+    if execution.reason == WAITING_FOR_TOKENS:
+        return _wait_now(context, connection, execution)
+    wait = _wait_now(context, connection, execution) if has_room else None
+    return wait if wait is not None and not wait.may_be_granted else None
+
+
+def _wait_now(context: Context, connection: Connection, execution: Execution) -> TokenWait:
+    """What an execution would be told that asked now."""
     row = WaitingForTokens.of(execution)
     claim = claim_of_waiting(row)
     amounts = claim.amounts

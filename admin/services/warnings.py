@@ -22,6 +22,7 @@ from admin.services.clocks import clock_warnings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_told_at
 from admin.services.deletions import explain_deletions
+from admin.services.quota_warnings import warn_of_quotas
 from admin.services.reconciliations import restoration_warnings
 from admin.services.refused_workflows import Refusals
 from admin.services.row_warnings import EXAMINED, START, examine_rows
@@ -141,5 +142,7 @@ def _of_kind(
         capped = find_capped_in_domains(context, connection, rows, around.rows)
         for warning in (*capped, *refusals.warnings(rows)):
             others[warning.scope].append(warning)
+    for warning in warn_of_quotas(context, connection, rows):
+        others[warning.scope].append(warning)
     for row in rows:
         yield row, [*warnings_of(settings.kinds[name], row, around), *others[row.scope]]

@@ -20,6 +20,7 @@ from admin.store import token_lines, token_sums
 from admin.store.batches import Insertion, update_all, write_together
 from admin.store.keys import KeyedQuery, scope_of
 from admin.store.sql_types import AnyRow, AnySelect, build
+from admin.store.token_lines import ReadLine
 from admin.store.token_sums import KeptSums
 from admin.store.token_tables import token_grants, token_pool_heads, token_waiters
 
@@ -116,15 +117,10 @@ def books_for(
     sums = KeptSums(connection)
 
     def foresee(pool: str, waiters: Iterable[Waiter]) -> None:
-        sums.foresee([pool], _buckets_of(waiters))
+        sums.foresee({pool: _buckets_of(waiters)})
 
     lines = token_lines.read(connection, pools, keys, claimed.keys(), together, now, foresee)
-    if claimed:
-        buckets = {bucket for own in claimed.values() for bucket in own} | {WHOLE_POOL}
-        for own in lines.values():
-            buckets |= _buckets_of(own.waiters)
-            buckets.update(queue.share_bucket for queue in (own.others.queues if own.others else ()))
-        sums.foresee(claimed, buckets)
+    sums.foresee({pool: {WHOLE_POOL, *buckets, *_buckets_in(lines[pool])} for pool, buckets in claimed.items()})
     return {
         pool: Book(
             numbers[pool],
@@ -141,6 +137,11 @@ def _buckets_of(waiters: Iterable[Waiter]) -> set[str]:
     """What is looked at of those that wait."""
     shares = {share_bucket(waiter.place) for waiter in waiters}
     return shares | {bucket for waiter in waiters for caps in waiter.caps.values() for bucket in caps}
+
+
+def _buckets_in(line: ReadLine) -> set[str]:
+    """The same of all in a line, as far as it is read."""
+    return _buckets_of(line.waiters) | {queue.share_bucket for queue in (line.others.queues if line.others else ())}
 
 
 class _PoolSums:

@@ -14,11 +14,13 @@ from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.definitions import TokenPool, token_pool_of
 from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of, weight_at
-from admin.store import attributes, registrations
+from admin.store import attributes, registrations, revisions
 from admin.store.database import insert_new
 from admin.store.token_grants import note_releases
 from admin.store.token_tables import TOKEN_POOLS, token_pool_heads
 
+#: Pools and places whose bounds are kept in memory.
+_MOST_KEPT = 10_000
 _heads = token_pool_heads.c
 _LOCK = (
     select(_heads.name, _heads.number, _heads.releases)
@@ -103,10 +105,27 @@ class KnownBounds:
         }
 
 
-def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
-    """What bounds each claim now, in those of its pools that are defined."""
-    known = KnownBounds(head=0)
-    known.look_up(connection, claims)
+class KeptBounds:
+    """What bounds claims, kept for as long as nothing is changed."""
+
+    def __init__(self) -> None:
+        self._known = KnownBounds(head=-1)
+
+    def at(self, head: int) -> KnownBounds:
+        """What is known at some number of changes; another number has others."""
+        known = self._known
+        if known.head != head or len(known.pools) + len(known.quotas) > _MOST_KEPT:
+            known = self._known = KnownBounds(head=head)
+        return known
+
+
+def terms(connection: Connection, claims: Sequence[Claim], kept: KeptBounds | None = None) -> list[Mapping[str, Terms]]:
+    """What bounds each claim now, in those of its pools that are defined; what is kept is read again after a change."""
+    if not claims:
+        return []
+    known = KnownBounds(head=0) if kept is None else kept.at(revisions.head(connection))
+    if not known.know(claims):
+        known.look_up(connection, claims)
     return [known.terms(claim) for claim in claims]
 
 

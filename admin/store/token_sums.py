@@ -7,7 +7,7 @@ is about. What an execution holds is few grants, and is summed from those.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -66,12 +66,12 @@ class KeptSums:
     def of(self, pool: str, bucket: str) -> Sum:
         """What counts in a bucket of a pool."""
         if (pool, bucket) not in self._known:
-            self.foresee([pool], [bucket])
+            self.foresee({pool: {bucket}})
         return self._known[pool, bucket]
 
-    def foresee(self, pools: Iterable[str], buckets: Iterable[str]) -> None:
-        """Read what counts in some buckets of some pools."""
-        wanted = [(pool, bucket) for pool in sorted(pools) for bucket in sorted(buckets)]
+    def foresee(self, buckets: Mapping[str, Set[str]]) -> None:
+        """Read what counts in some buckets of each of some pools."""
+        wanted = [(pool, bucket) for pool, own in sorted(buckets.items()) for bucket in sorted(own)]
         keys = [key for key in wanted if key not in self._known]
         if not keys:
             return

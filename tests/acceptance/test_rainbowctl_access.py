@@ -27,7 +27,7 @@ def cells(text: str) -> list[list[str]]:
 def test_a_group_is_created_changed_shown_and_deleted(shell: Shell) -> None:
     done = shell.run("rainbowctl create group ml --user otto --user ada --description Learning --dryRun")
     assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
-    assert "Dry run: group ml was not created.\n" in done.err
+    assert "Dry run: group ml would be created.\n" in done.err
     shell.refused(3, "rainbowctl get group ml")
     assert "Created group ml: version 1." in shell.run("rainbowctl create group ml --user otto --user ada").err
     assert "exists already" in shell.refused(5, "rainbowctl create group ml")

@@ -104,12 +104,12 @@ def test_what_is_told_to_those_who_may_not_use_a_cluster_and_what_a_dry_run_tell
         shell.ok("rainbowctl create cluster-group racks --cluster secret")
         for command, end in (
             ("delete grant submitter --user ada", "was not taken away."),
-            ("delete user ada", "was not deleted."),
+            ("delete user ada", "would be deleted."),
             ("create grant viewer --user bob -d production", "was not given."),
-            ("create user eve", "was not created."),
-            ("create cluster-group spare --cluster other", "was not created."),
+            ("create user eve", "would be created."),
+            ("create cluster-group spare --cluster other", "would be created."),
             ("update cluster-group racks --addCluster other", "nothing was written."),
-            ("delete cluster-group racks", "was not deleted."),
+            ("delete cluster-group racks", "would be deleted."),
         ):
             tried = shell.run(f"rainbowctl {command} --dryRun")
             planned = json.loads(shell.ok(f"rainbowctl {command} --dryRun -o json"))["executions"]

@@ -36,7 +36,7 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     create = "rainbowctl create pool gpu --member east=6 --member west --strategy spill -m 'gpus for all'"
     done = new_shell.run(f"{create} --dryRun")
     assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
-    assert "Dry run: pool gpu was not created.\n" in done.err
+    assert "Dry run: pool gpu would be created.\n" in done.err
     new_shell.refused(3, "rainbowctl get pool gpu")
 
     done = new_shell.run(create)
@@ -78,7 +78,7 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
 
     done = new_shell.run("rainbowctl delete pool gpu no-such --dryRun")
     assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
-    assert done.err == ("There is no pool no-such: there is nothing to delete.\nDry run: pool gpu was not deleted.\n")
+    assert done.err == ("There is no pool no-such: there is nothing to delete.\nDry run: pool gpu would be deleted.\n")
     done = new_shell.run("rainbowctl delete cluster north --force --dryRun")
     assert (done.status, done.err) == (
         0,

@@ -75,7 +75,7 @@ def test_several_clusters_are_tried_together(shell: Shell) -> None:
     assert done.err == "Would cordon clusters east and west: 1 would wait. Dry run: nothing was changed.\n"
     deleted = shell.run("rainbowctl delete pool first second --force --dryRun")
     assert "Executions: 2 would wait.\n" in deleted.out
-    assert deleted.err.startswith("Dry run: pools first and second were not deleted.\n")
+    assert deleted.err.startswith("Dry run: pools first and second would be deleted.\n")
     assert state(shell) == before
 
 
@@ -91,7 +91,7 @@ def test_the_delete_of_a_pool_that_is_in_use_shows_its_users_and_what_would_wait
     assert facts(answer["executions"]) == [cells(done.out)[2]]
     assert cells(done.out)[2][5] == "The pool 'second' is gone from the fleet."
     assert f"Left without it: {answer['users'][0]['reason']}\n" in done.err
-    assert done.err.startswith("Dry run: pool second was not deleted.\n")
+    assert done.err.startswith("Dry run: pool second would be deleted.\n")
     assert state(shell) == before
 
 
@@ -109,8 +109,8 @@ def test_the_delete_of_a_pool_that_is_in_use_shows_its_users_and_what_would_wait
         ("update execution-cluster-label -d staging --value sunny --dryRun", "Dry run: nothing was written."),
         ("update execution-cluster-label -d staging --value nowhere --dryRun", "Dry run: nothing was written."),
         ("update pool first --member west --dryRun", "Dry run: nothing was written."),
-        ("create pool third --member nowhere --dryRun", "Dry run: pool third was not created."),
-        ("delete pool first --force --dryRun", "Dry run: pool first was not deleted."),
+        ("create pool third --member nowhere --dryRun", "Dry run: pool third would be created."),
+        ("delete pool first --force --dryRun", "Dry run: pool first would be deleted."),
         ("cordon east --dryRun", "Would cordon cluster east: 1 would "),
         ("update project flytesnacks --description x --dryRun", "Dry run: nothing was written."),
         ("get task-resource-attribute -d production", "Nothing is set at domain production itself: "),

@@ -55,6 +55,22 @@ def test_more_than_may_wait_are_refused_with_the_row(api: FlaskClient, agent: Pl
     created(api, "c", cluster="east")
 
 
+def test_a_quota_below_what_a_task_gets_by_default_is_warned_of(api: FlaskClient) -> None:
+    defaults = {"defaults": {"cpu": "2", "memory": "1Gi"}}
+    put_attribute(api, "domain", "task_resource_attributes", defaults, domain=DOMAIN)
+    limits = {"limits": {"memory": "512Mi"}}  # to which the default is capped
+    put_attribute(api, "project-domain", "task_resource_attributes", limits, **SCOPES["project-domain"])
+    [warning] = quota(api, "project-domain", cpu="500m", memory="512Mi", running=1)["warnings"]
+    assert (warning["code"], warning["field"]) == ("below_default", "cpu")
+    assert warning["message"] == (
+        "A task that asks for nothing gets 2 cpu by the defaults set at domain development, which is more than this "
+        "quota: such jobs are refused (quota_too_small)."
+    )
+    listed = [(entry["code"], entry.get("project")) for entry in get(api, "warnings")["warnings"]]
+    assert ("below_default", PROJECT) in listed
+    assert quota(api, "project-domain", cpu="2")["warnings"] == []
+
+
 def test_a_dry_run_and_a_batch_are_refused_too(api: FlaskClient, agent: PlayedAgent) -> None:
     quota(api, "project-domain", waiting=3)
     add(agent, "a")

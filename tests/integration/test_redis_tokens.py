@@ -239,8 +239,8 @@ def test_a_paused_server_grants_nothing_and_takes_nothing_back_for_a_lease(
     client.close()
 
 
-def test_who_only_looks_does_not_ask_a_server_that_hangs(server: RunningRedis, database: Database) -> None:
-    client = connect(RedisSettings(host_paths=(server.address,)))
+def test_one_request_at_most_waits_for_a_server_that_hangs(server: RunningRedis, database: Database) -> None:
+    client = connect(RedisSettings(host_paths=(server.address,), timeout_seconds=3600, max_retries=10))
     backend = RedisTokens(lambda: client, database, longest_lease_seconds=LEASE)
     server.kill()
     with pytest.raises(TokensUnavailable):
@@ -248,13 +248,38 @@ def test_who_only_looks_does_not_ask_a_server_that_hangs(server: RunningRedis, d
     failure = backend.failure
     server.start()
     server.process.send_signal(signal.SIGSTOP)
-    with pytest.raises(TokensUnavailable) as refusal:
-        backend.usage(["hive"])
-    assert refusal.value is failure, "which is of the call before"
+    calls: list[Callable[[], object]] = [
+        lambda: backend.usage(["hive"]),
+        lambda: backend.totals(["hive"]),
+        lambda: backend.allocate(claim("a")),
+        lambda: backend.renew(Renewal(token="a", amounts={"hive": 1}, number=1)),
+        lambda: backend.release(Release(token="a", pools=("hive",))),
+    ]
+    for call in calls:
+        with pytest.raises(TokensUnavailable) as refusal:
+            call()
+        assert refusal.value is failure, "which is of the call before"
     server.process.send_signal(signal.SIGCONT)
     wait_until(lambda: backend.failure is None)  # nobody asks but the background
     assert backend.usage(["hive"])["hive"].used == 0
     client.close()
+
+
+def test_a_call_that_was_waited_for_in_vain_is_not_repeated(server: RunningRedis) -> None:
+    from redis import TimeoutError
+
+    with (
+        connect(RedisSettings(host_paths=(server.address,), timeout_seconds=0.2, max_retries=3)) as client,
+        connect(RedisSettings(host_paths=(server.address,))) as observer,
+    ):
+        before = observer.info("stats")["total_connections_received"]
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(TimeoutError):
+                client.ping()
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        assert observer.info("stats")["total_connections_received"] == before + 1
 
 
 def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Database) -> None:

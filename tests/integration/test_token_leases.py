@@ -588,6 +588,19 @@ def test_the_explanation_names_the_pool_the_level_the_holder_and_the_place(agent
     assert shown(agent, "g")["closure"]["reason"]["code"] == WAITING_FOR_TOKENS
 
 
+def test_what_is_not_asked_about_yet_is_told_what_it_will_wait_for(agent: PlayedAgent, hive: str) -> None:
+    add(agent, "e", **need(hive))
+    assert explanation(agent.client, "e", project=agent.project)["status"].get("tokens") is None  # it gets its token
+    agent.start(1)
+    add(agent, "f", **need(hive))
+    assert phase(agent, "f")[1] != WAITING_FOR_TOKENS
+    told = explanation(agent.client, "f", project=agent.project)["status"]
+    full = f"it waits for 1 token of {hive}: the pool is full (1 of 1 held), by the capacity of token pool '{hive}'"
+    assert full in told["message"]
+    assert told["message"].endswith(f"held by {agent.project}/{DOMAIN}/e.")
+    assert (told["tokens"]["place"], told["tokens"]["waiting"]) == (1, 1)
+
+
 def test_everything_that_waits_is_counted_the_same_wherever_one_looks(agent: PlayedAgent, hive: str) -> None:
     names = [f"e{number}" for number in range(9)]  # of which only the first few ask
     add(agent, *names, **need(hive))

@@ -31,7 +31,7 @@ def effective(api: FlaskClient) -> Any:
 
 
 def test_every_row_holds_and_the_tightest_is_the_value(api: FlaskClient) -> None:
-    define(api)
+    define(api, capacity=9)
     quota(api, "domain", pools={"hive": 3}, weight=2)
     quota(api, "project", pools={"hive": 9})
     quota(api, "project-domain", pools={"hive": 5}, weight=4)
@@ -72,7 +72,7 @@ def test_an_unknown_pool_is_warned_of_and_has_no_effect(api: FlaskClient) -> Non
     assert (reason["code"], reason["fields"]) == ("unknown_token_pool", ["pools.hivee"])
     listed = get(api, "warnings")["warnings"]
     assert "unknown_token_pool" in [entry["code"] for entry in listed]
-    define(api, name="hivee")
+    define(api, name="hivee", capacity=4)
     assert get(api, "matchable_attributes/no_effect?resource_type=8")["warnings"] == []
     assert quota(api, "project", pools={"hivee": 4, "hive": 1})["warnings"] == []
 
@@ -88,6 +88,40 @@ def test_a_quota_below_what_is_held_is_warned_of(api: FlaskClient) -> None:
         assert f"2 of 1 tokens of pool 'hive' are held at project {PROJECT} already" in warning["message"]
     assert allocate(api, "c")["full"][0]["level"] == "project"
     assert quota(api, "domain", pools={"hive": 3})["warnings"] == []
+
+
+def test_a_quota_above_what_bounds_the_pool_is_warned_of_as_long_as_it_never_binds(api: FlaskClient) -> None:
+    define(api, capacity=9, caps={"project": 5, "namespace": 2})
+    body = {"attributes": {"matching_attributes": {"token_pool_quota": {"pools": {"hive": 6}}}}}
+    for query in ("?dry_run=true", ""):
+        [warning] = ok(api.put(f"{API}/project_attributes/{PROJECT}{query}", json=body))["warnings"]
+        assert (warning["code"], warning["field"]) == ("loose_cap", "pools.hive")
+        assert warning["message"] == "A quota of 6 never binds: caps.project of token pool 'hive' is 5."
+    [listed] = get(api, "warnings")["warnings"]
+    assert (listed["code"], listed["message"]) == ("loose_cap", warning["message"])
+    [reason] = get(api, "matchable_attributes/no_effect?resource_type=8")["warnings"]
+    assert (reason["code"], reason["fields"]) == ("loose_cap", ["pools.hive"])
+    # A row is bound by its own level and the broader ones alone, and a change is checked against itself.
+    assert quota(api, "domain", pools={"hive": 9})["warnings"] == []
+    [warning] = quota(api, "domain", pools={"hive": 10})["warnings"]
+    assert warning["message"] == "A quota of 10 never binds: capacity of token pool 'hive' is 9."
+    pool = {"token_pool_definition": {"name": "hive", "capacity": 20}}
+    row = {"resource_type": "TOKEN_POOL_QUOTA", "project": PROJECT, "payload": {"pools": {"hive": 11}}}
+    for query in ("?dry_run=true", ""):
+        assert ok(api.post(f"{API}/attribute_changes{query}", json={"changes": [row, pool]}))["warnings"] == []
+
+
+def test_nothing_of_pools_and_quotas_has_an_effect_where_the_resource_manager_is_off(make_app: MakeApp) -> None:
+    api = make_app(resourcemanager={"type": "noop"}).test_client()
+    off = "resourcemanager.type is noop: everything is granted, and nothing of it is kept."
+    for written, field in ((define(api), None), (quota(api, "project", pools={"hive": 1}, weight=2), "pools")):
+        [warning] = written["warnings"]
+        assert (warning["code"], warning["message"], warning.get("field") or None) == ("tokens_off", off, field)
+    assert [entry["code"] for entry in get(api, "warnings")["warnings"]] == ["tokens_off", "tokens_off"]
+    [reason] = get(api, "matchable_attributes/no_effect?resource_type=8")["warnings"]
+    assert (reason["code"], sorted(reason["fields"])) == ("tokens_off", ["pools.hive", "weight"])
+    assert allocate(api, "a", pools={"hive": 5})["status"] == "granted"
+    assert (get(api, "token_pools/hive")["reason"], get(api, "token_pools/hive/explanation")["summary"]) == (off, off)
 
 
 def test_a_pool_and_its_quota_may_be_one_change(api: FlaskClient) -> None:

@@ -99,7 +99,9 @@ def test_tokens_are_granted_renewed_and_released(api: FlaskClient) -> None:
     assert [holder["token"] for holder in pool["holders"]] == ["a"]
     assert [(waiter["place"], waiter["token"]) for waiter in pool["waiters"]] == [(1, "b")]
     holding = {**claim("a"), "number": first["number"]}
-    assert ok(api.post(f"{API}/token_renewals", json={"renewal": holding}))["expires_at"] > first["expires_at"]
+    renewed = ok(api.post(f"{API}/token_renewals", json={"renewal": holding}))
+    assert renewed["expires_at"] > first["expires_at"]
+    assert renewed["lease_seconds"] == first["lease_seconds"] == 60
     assert ok(api.post(f"{API}/token_releases", json={"release": holding}))["pools"] == {"hive": 1}
     assert ok(api.post(f"{API}/token_releases", json={"release": claim("b")}))["pools"] == {}
     assert ok(api.get(f"{API}/token_pools/hive"))["used"] == 0

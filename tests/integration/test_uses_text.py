@@ -103,7 +103,7 @@ def test_what_waits_for_a_cluster_by_name_and_what_its_delete_would_do_are_said(
         assert "1 execution waits for it by name: flytesnacks/development/named." in " ".join(err.split())
         out, err = rainbowctl("delete pool fast --force --dryRun")
         assert err.splitlines()[:2] == [
-            "Dry run: pool fast was not deleted.",
+            "Dry run: pool fast would be deleted.",
             "Pool fast would be missed at 1 scope.",
         ]
         refused = "With this, new executions are refused at 1 scope: project flytesnacks, domain development: "

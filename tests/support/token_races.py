@@ -22,12 +22,13 @@ from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend, TokensUnavailable
-from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, opened_backend, opened_database
 from tests.support.token_histories import Call, History
 
-if TYPE_CHECKING:  # each process imports this module, and needs no pytest
+if TYPE_CHECKING:  # each process imports this module, and needs neither pytest nor an admin
     import pytest
+
+    from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 
 POOLS = [f"pool{number:02}" for number in range(50)]
 PROJECTS, DOMAINS = ("ads", "search", "maps"), ("dev", "prod")

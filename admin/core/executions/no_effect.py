@@ -35,6 +35,8 @@ class Circumstances:
     pool: str | None = None  #: what the pool attribute at the same scope names
     overridden: Sequence[Path] = ()  #: its leaves that more specific rows override everywhere
     tighter: Mapping[Path, Scope] = field(default_factory=dict)  #: a broader row for each leaf that it bounds first
+    loose: Mapping[Path, str] = field(default_factory=dict)  #: why each quota of tokens never binds that does not
+    tokens_off: str = ""  #: why no quota of tokens has an effect, where that is so
     definition: Mapping[str, Any] = field(default_factory=dict)  #: the settings of the launch plan that it is for
     jobs: Sequence[Mapping[str, Any]] = ()  #: those that run under it: of each version of its workflow that is run
 
@@ -152,6 +154,14 @@ def _tighter_message(kind: Kind, row: Row, around: Circumstances, paths: Sequenc
     return f"{_listed(paths)} never binds: the {kind.noun} at {where} is as tight or tighter. Delete it at {row.scope}."
 
 
+def _off_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
+    return kind.leaves(row.payload) if kind is kinds.TOKEN_POOL_QUOTA and around.tokens_off else ()
+
+
+def _loose_message(_kind: Kind, _row: Row, around: Circumstances, paths: Sequence[Path]) -> str:
+    return " ".join(dict.fromkeys(around.loose[path] for path in paths))
+
+
 def _outranked_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
     is_label = kind.name == kinds.EXECUTION_CLUSTER_LABEL.name
     return [("value",)] if is_label and around.pool and row.payload.get("value") else []
@@ -187,9 +197,11 @@ def _unread_message(kind: Kind, _row: Row, _around: Circumstances, paths: Sequen
 
 #: The reasons that hold for single fields, the one that decides first.
 _REASONS = (
+    _Reason(WarningCode.TOKENS_OFF, _off_paths, lambda _kind, _row, around, _paths: around.tokens_off),
     _Reason(WarningCode.LAUNCH_PLAN_SAYS, _launch_plan_paths, _launch_plan_message),
     _Reason(WarningCode.OVERRIDDEN, lambda _kind, _row, around: around.overridden, _overridden_message),
     _Reason(WarningCode.TIGHTER_ABOVE, lambda _kind, _row, around: around.tighter, _tighter_message),
+    _Reason(WarningCode.LOOSE_CAP, lambda _kind, _row, around: around.loose, _loose_message),
     _Reason(WarningCode.POOL_WINS, _outranked_paths, _outranked_message),
     _Reason(WarningCode.IGNORED_BY_JOB, _job_paths, _job_message),
     _Reason(WarningCode.UNREAD_FIELD, _unread_paths, _unread_message),

@@ -23,6 +23,7 @@ class TokenWait:
     full: tuple[Full, ...] = ()
     place: int | None = None  #: the first is 1; None where nothing is granted to anyone, or nothing it waits for
     waiting: int = 0  #: how many wait for any of its pools, itself included
+    may_be_granted: bool = False  #: whether it fits, and is only to be asked for
 
     @property
     def line(self) -> str:
@@ -45,7 +46,7 @@ def wait_of(answer: Allocation | None, amounts: Mapping[str, int], place: int, w
             return TokenWait(amounts=amounts, message=message, full=answer.full, place=place, waiting=waiting)
         case Granted():
             message = f"{describe_amounts(amounts)} may be granted now, when its cluster asks for it next."
-            return TokenWait(amounts=amounts, message=message, place=place, waiting=waiting)
+            return TokenWait(amounts=amounts, message=message, place=place, waiting=waiting, may_be_granted=True)
     refusal = describe_refusal(answer, amounts)
     return TokenWait(amounts=amounts, message=f"{refusal[:1].lower()}{refusal[1:]}")
 

@@ -32,6 +32,8 @@ class WarningCode(StrEnum):
     UNUSED_KEY = "unused_key"
     NO_NAMESPACES = "no_namespaces"
     LOOSE_CAP = "loose_cap"
+    TOKENS_OFF = "tokens_off"
+    BELOW_DEFAULT = "below_default"
     UNKNOWN_GROUP = "unknown_group"
     UNKNOWN_USER = "unknown_user"
     EARLIER_GRANTS = "earlier_grants"

@@ -11,9 +11,12 @@ from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Integer, Text
 from admin.core.problems import Problem, invalid, raise_problems, shorten
 from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import Scope
 
 #: The kind of a token pool's row.
 TOKEN_POOL = "TOKEN_POOL"
+#: What pools and quotas are worth where the resource manager is off.
+TOKENS_OFF = "resourcemanager.type is noop: everything is granted, and nothing of it is kept."
 #: The most tokens that a pool may have.
 MOST_TOKENS = 10**9
 
@@ -95,6 +98,19 @@ def loose_caps(pool: TokenPool) -> Iterator[LooseCap]:
             yield LooseCap(level, cap, *tightest)
         elif cap is not None:
             tightest = (f"caps.{level}", cap)
+
+
+def loose_quota(pool: TokenPool, scope: Scope, most: int) -> LooseCap | None:
+    """Why a quota of a pool at a scope never binds; None where it may."""
+    bounds = [("capacity", pool.capacity, True), ("caps.project", pool.caps.project, bool(scope.project))]
+    bounds.append(("caps.namespace", pool.caps.namespace, bool(scope.project and scope.domain)))
+    tighter = [(bound, field) for field, bound, applies in bounds if applies and bound is not None and bound < most]
+    return LooseCap(scope.level.value, most, tighter[0][1], tighter[0][0]) if tighter else None
+
+
+def describe_loose_quota(pool: str, loose: LooseCap) -> str:
+    """Why a quota never binds."""
+    return f"A quota of {loose.cap} never binds: {loose.broader} of token pool '{pool}' is {loose.bound}."
 
 
 def check_quota(before: Payload | None, after: Payload, most: int) -> None:

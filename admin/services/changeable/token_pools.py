@@ -24,7 +24,14 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.core.token_pools.claims import EXECUTION_PREFIX
-from admin.core.token_pools.definitions import TOKEN_POOL, check_quota, loose_caps, read_token_pool, token_pool_of
+from admin.core.token_pools.definitions import (
+    TOKEN_POOL,
+    TOKENS_OFF,
+    check_quota,
+    loose_caps,
+    read_token_pool,
+    token_pool_of,
+)
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.limits import QUOTAS, TOKEN_POOL_QUOTA
 from admin.errors import TokensUnreachable
@@ -78,7 +85,7 @@ class ChangeableTokenPools(Changeable):
     def stored_warnings(cls, context: Context, connection: Connection) -> Iterator[Warning]:
         if context.access.allows_some("token_pools.read"):
             for pool in TOKEN_POOLS.every(connection):
-                yield from _warn_of_loose_caps(pool.name, pool.payload, pool.version)
+                yield from _warnings_of(context, pool.name, pool.payload, pool.version)
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         """Refuse a capacity that the configuration does not allow, and warn of caps that never bind."""
@@ -87,7 +94,7 @@ class ChangeableTokenPools(Changeable):
             if change.after is not None:
                 with self.draft.collecting_problems(write):
                     check_quota(change.before, change.after, most)
-                yield from _warn_of_loose_caps(change.name, change.after, change.revision)
+                yield from _warnings_of(self.context, change.name, change.after, change.revision)
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Those that hold tokens of a pool, which they keep until they give them back, and what asks for some."""
@@ -157,14 +164,15 @@ def _bounds(quotas: Payload | None, pool: str) -> bool:
     return quotas is not None and pool in quotas.get(QUOTAS, {})
 
 
-def _warn_of_loose_caps(name: str, payload: Payload, version: int) -> Iterator[Warning]:
+def _warnings_of(context: Context, name: str, payload: Payload, version: int) -> Iterator[Warning]:
+    if context.settings.resource_manager.grants_everything:
+        yield _warning(WarningCode.TOKENS_OFF, name, version, "", TOKENS_OFF)
     for loose in loose_caps(token_pool_of(name, payload)):
-        yield Warning(
-            code=WarningCode.LOOSE_CAP,
-            message=f"A cap of {loose.cap} for each {loose.level} never binds: {loose.broader} is {loose.bound}.",
-            kind=TOKEN_POOL,
-            scope=PLATFORM,
-            field=f"caps.{loose.level}",
-            name=name,
-            version=version or None,
-        )
+        message = f"A cap of {loose.cap} for each {loose.level} never binds: {loose.broader} is {loose.bound}."
+        yield _warning(WarningCode.LOOSE_CAP, name, version, f"caps.{loose.level}", message)
+
+
+def _warning(code: WarningCode, name: str, version: int, field: str, message: str) -> Warning:
+    return Warning(
+        code=code, message=message, kind=TOKEN_POOL, scope=PLATFORM, field=field, name=name, version=version or None
+    )

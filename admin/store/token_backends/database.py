@@ -22,6 +22,7 @@ from admin.store import token_grants, token_pools, token_sums
 from admin.store.database import Database
 from admin.store.group_commit import GroupCommit
 from admin.store.token_backends.base import MOST_SHOWN, NOBODY, Observer, PoolTotals, PoolUsage, own_sums, shown_usage
+from admin.store.token_pools import KeptBounds
 from admin.store.token_tables import TOKEN_POOLS
 
 Operation = Claim | Renewal | Release
@@ -46,6 +47,7 @@ class DatabaseTokens:
         self._observer = observer
         self._reads_whole = reads_whole  #: whether all grants are read each time, and no sums
         self._steadiness = Steadiness()
+        self._kept = KeptBounds()
         self._checked: dict[str, float] = {}  #: since when the clock was steady when a pool was read whole last
         self._checked_in: WeakKeyDictionary[Connection, dict[str, float]] = WeakKeyDictionary()  #: not committed yet
         event.listen(database.engine, "commit", self._note_commit)
@@ -132,7 +134,8 @@ class DatabaseTokens:
         heads = token_pools.lock_heads(connection, pools)
         # One that was made since the locks were taken is there for the next claim.
         terms = [
-            {pool: own for pool, own in each.items() if pool in heads} for each in token_pools.terms(connection, claims)
+            {pool: own for pool, own in each.items() if pool in heads}
+            for each in token_pools.terms(connection, claims, self._kept)
         ]
         numbers = {name: head.number for name, head in heads.items()}
         together = {pool for claim in claims if len(claim.amounts) > 1 for pool in claim.amounts}

@@ -9,12 +9,11 @@ from sqlalchemy import Connection
 
 from admin.core.token_pools.answers import Granted, Released, Renewed
 from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import TOKENS_OFF
 from admin.core.token_pools.grants import Grant, Release, Renewal
 from admin.core.token_pools.limits import USUAL_WEIGHT
 from admin.core.token_pools.lines import Room
 from admin.store.token_backends.base import PoolTotals, PoolUsage
-
-_REASON = "resourcemanager.type is noop: everything is granted, and nothing of it is kept."
 
 
 class NoTokens:
@@ -73,13 +72,13 @@ class NoTokens:
         """It always answers."""
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
-        return {pool: PoolTotals(reason=_REASON) for pool in pools}
+        return {pool: PoolTotals(reason=TOKENS_OFF) for pool in pools}
 
     def wake(self, pools: Iterable[str]) -> None:
         """Nobody waits."""
 
     def usage(self, pools: Iterable[str], buckets: Iterable[str] = ()) -> Mapping[str, PoolUsage]:
-        return {pool: PoolUsage(grants=(), waiters=(), sums={}) for pool in pools}
+        return {pool: PoolUsage(grants=(), waiters=(), sums={}, reason=TOKENS_OFF) for pool in pools}
 
     def usage_of_token(self, pools: Iterable[str], token: str) -> Mapping[str, PoolUsage]:
         return self.usage(pools)

@@ -60,7 +60,8 @@ from admin.store.token_backends.redis_documents import (
     renewal_document,
 )
 from admin.store.token_backends.redis_session import RedisSession
-from admin.store.token_backends.redis_terms import CurrentTerms, KeptBounds
+from admin.store.token_backends.redis_terms import CurrentTerms
+from admin.store.token_pools import KeptBounds
 from admin.store.token_sums import Sum
 from admin.store.token_tables import TOKEN_POOLS
 
@@ -81,8 +82,8 @@ _CLOSED = "Redis was restarted or flushed, or has lost grants: nothing is grante
 _PROBE_SECONDS, _PROBES = 0.5, 60
 #: Releases that are kept until Redis answers again.
 _MOST_UNRETURNED = 10_000
-#: How long whoever only looks waits for that; longer than from one probe to the next.
-_LOOK_SECONDS = 1.0
+#: How long requests wait for that; longer than from one probe to the next.
+_AWAIT_SECONDS = 1.0
 
 
 @cache
@@ -125,6 +126,7 @@ class RedisTokens:
         return answer
 
     def _allocate(self, claim: Claim) -> Allocation:
+        self._await_probe()
         try:
             return self.allocate_within(claim, CurrentTerms.of_database(claim, self._database, self._kept))
         finally:
@@ -176,6 +178,8 @@ class RedisTokens:
             self._note_releases(pools)
 
     def renew(self, renewal: Renewal, *, brief: bool = False) -> Renewed | NotHeld:
+        if not brief:
+            self._await_probe()
         lease = {"lease": self._milliseconds(renewal.lease_seconds)}
         request = {**renewal_document(renewal), **lease}
         document = self._call("renew", renewal.amounts, request, brief)
@@ -189,6 +193,8 @@ class RedisTokens:
         return Renewed(grants=read_grants(document["grants"]))
 
     def release(self, release: Release, *, brief: bool = False) -> Released | NotHeld:
+        if not brief:
+            self._await_probe()
         request: Document = {"token": release.token}
         if release.number is not None:
             request["number"] = str(release.number)
@@ -215,7 +221,7 @@ class RedisTokens:
         if not names:
             return {"usage": {}, "closed": 0}
         self._await_probe()
-        return self._call("usage", names, request)
+        return self._call("usage", names, request, brief=True)  # a transaction may wait for what is only looked at
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
         names = sorted(pools)
@@ -223,7 +229,7 @@ class RedisTokens:
             return {}
         self._await_probe()
         request: Document = {"buckets": [WHOLE_POOL], "prefix": EXECUTION_PREFIX, "runs_already": RUNS_ALREADY}
-        document = self._call("used", names, request)
+        document = self._call("used", names, request, brief=True)
         reason = _CLOSED if document["closed"] else ""
         return {
             name: PoolTotals(used=document["used"][name][WHOLE_POOL], asking=document["asking"][name], reason=reason)
@@ -307,7 +313,7 @@ class RedisTokens:
         if failure is None:
             return
         self.probe()
-        if not self._probing.acquire(timeout=_LOOK_SECONDS):
+        if not self._probing.acquire(timeout=_AWAIT_SECONDS):
             raise failure
         self._probing.release()
 

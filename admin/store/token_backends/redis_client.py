@@ -29,7 +29,7 @@ class RedisSettings:
 
 def connect(settings: RedisSettings) -> Client:
     """A client of one server, or of a cluster; ImportError where its library is not installed."""
-    from redis import Redis
+    from redis import ConnectionError, Redis
     from redis.backoff import ExponentialBackoff
     from redis.cluster import ClusterNode, RedisCluster
     from redis.retry import Retry
@@ -39,7 +39,8 @@ def connect(settings: RedisSettings) -> Client:
         "password": settings.host_key or None,
         "socket_timeout": settings.timeout_seconds,
         "socket_connect_timeout": settings.timeout_seconds,
-        "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), settings.max_retries),
+        # One that was waited for in vain is not repeated, but by a cluster, of which another node may answer.
+        "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), settings.max_retries, (ConnectionError,)),
     }
     if len(nodes) > 1:
         start = [ClusterNode(host, int(port)) for host, _, port in nodes]  # type: ignore[no-untyped-call]

@@ -12,27 +12,9 @@ from admin.core.token_pools.limits import Terms
 from admin.store import revisions
 from admin.store.database import Database, is_writing
 from admin.store.dialects import is_sqlite
-from admin.store.token_pools import KnownBounds
+from admin.store.token_pools import KeptBounds
 
 _Connect = Callable[[], AbstractContextManager[Connection]]
-
-
-#: Pools and places that are kept in memory.
-_MOST_KEPT = 10_000
-
-
-class KeptBounds:
-    """What bounds claims, kept for as long as nothing is changed."""
-
-    def __init__(self) -> None:
-        self._known = KnownBounds(head=-1)
-
-    def at(self, head: int) -> KnownBounds:
-        """What is known at some number of changes; another number has others."""
-        known = self._known
-        if known.head != head or len(known.pools) + len(known.quotas) > _MOST_KEPT:
-            known = self._known = KnownBounds(head=head)
-        return known
 
 
 class CurrentTerms:

@@ -196,7 +196,7 @@ def create_definition(noun: FleetNoun) -> Command:
             ),
         )
         session.printer.note(
-            f"Dry run: {noun.name} {name} was not created."
+            f"Dry run: {noun.name} {name} would be created."
             if flags["dry_run"]
             else f"Created {noun.name} {name}: version {answer.get('version')}."
         )

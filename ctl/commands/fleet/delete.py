@@ -127,8 +127,8 @@ def _changed(answer: Document, names: Sequence[str]) -> list[str]:
 
 def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: Document) -> None:
     """What a dry run says: what would be left naming what is deleted, and what would become of executions."""
-    subject, was = (noun.name, "was") if len(names) == 1 else (plural(noun.name), "were")
-    session.printer.note(f"Dry run: {subject} {listed(names)} {was} not deleted.")
+    subject = noun.name if len(names) == 1 else plural(noun.name)
+    session.printer.note(f"Dry run: {subject} {listed(names)} would be deleted.")
     show_reach(session, trial)
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")

@@ -68,6 +68,12 @@ def _use(pool: Document) -> str:
     return f"{pool['used']} of {pool['capacity']} tokens are held, {free}; {pool['waiting']} in line"
 
 
+def _summary(pools: Sequence[Document]) -> str:
+    """Why nothing is granted now, or everything is, where that is so."""
+    reasons = list(dict.fromkeys(pool["reason"] for pool in pools if pool.get("reason")))
+    return f"{count(len(pools), TOKEN_POOL)}. {' '.join(reasons)}" if reasons else ""
+
+
 def _place(entry: Document) -> str:
     return "/".join(entry[key] for key in ("project", "domain", "execution") if entry.get(key))
 
@@ -259,6 +265,7 @@ get_token_pool, create_token_pool, update_token_pool, delete_token_pool = comman
         parameters=_PARAMETERS,
         set=_set,
         details=show_details,
+        summary=_summary,
         view_parameters=[Option(["--watch"], is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")],
         view=_watch,
         examples={
