@@ -234,6 +234,8 @@ def nested(*levels: tuple[str, int], **innermost: Any) -> dict[str, Any]:
 
 LAYERED = {
     "a rack of three nodes": (nested(("rack", 1), ("node", 3), ("core", 12)), True),
+    "a task in a rack": (nested(("rack", 1), ("core", 12)), True),
+    "a task in a rack that no node can hold": (nested(("rack", 1), ("core", 13)), False),
     "two racks": (nested(("rack", 2), ("node", 1), ("core", 1)), False),
     "twelve cores of a socket": (nested(("node", 1), ("socket", 1), ("core", 12)), True),
     "two sockets of a node": (nested(("node", 1), ("socket", 2), ("core", 6)), False),

@@ -21,7 +21,7 @@ _OF_SUBSYSTEM = (*GRAPH_FIELDS, *KEPT_FIELDS)
 #: Of what a scheduler of Flux adds to a resource set.
 _OF_SCHEDULING = ("graph", "writer")
 _OF_GRAPH = frozenset(("nodes", "edges", "id", "label", "type", "directed", "metadata"))
-OF_VERTEX = frozenset(("id", "type", "label", "metadata"))
+OF_VERTEX = frozenset(("id", "label", "metadata"))
 OF_EDGE = frozenset(("source", "target", "relation", "id", "label", "directed", "metadata"))
 
 

@@ -15,7 +15,7 @@ from admin.core.resources import LARGEST
 
 _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 1000
 #: What the metadata of a vertex have, and what is sometimes found beside them.
-_OF_METADATA = frozenset(("size", "unit", "name", "properties"))
+_OF_METADATA = frozenset(("type", "size", "unit", "name", "properties"))
 #: Fields of a vertex that mean the same everywhere, and the types that they may have.
 _MEANT = {"arch": (str,), "os": (str,), "model": (str, int, float)}
 #: What jobs call a place of theirs, and clusters do not have.
@@ -118,7 +118,7 @@ class VertexReader:
             return DescribedVertex(str(type_), amount, 1, self.feature(metadata, (*where, id_), subsystem), metadata)
         name = get("name")
         if name is not None and not _is_name(name, is_node=type_ == NODE):
-            reason = f"{quoted(name)} is not a name: give a text of up to {_LONGEST_ID} characters, or leave it out."
+            reason = f"{quoted(name)} is not a name: give a printable text of up to {_LONGEST_ID} characters, or none."
             self._problems.add((*where, id_, "metadata", "name"), reason)
         elif type_ == NODE and name is not None:
             if name in names:
@@ -128,8 +128,11 @@ class VertexReader:
         return DescribedVertex(str(type_), amount, size if type(size) is int else 1, fields, metadata)
 
     def _check_keys(self, vertex: Mapping[Any, Any], where: Path) -> None:
+        metadata = vertex.get("metadata")
         for name in sorted(_OF_METADATA & vertex.keys()):
-            self._problems.add((*where, name), "is outside the metadata of the vertex: move it there.")
+            is_repeated = name == "type" and isinstance(metadata, dict) and metadata.get(name) == vertex[name]
+            if not is_repeated:
+                self._problems.add((*where, name), "is outside the metadata of the vertex: move it there.")
         self._problems.add_unknown(where, vertex, OF_VERTEX | _OF_METADATA)
 
     def _main_feature(self, metadata: Mapping[Any, Any], where: Path, type_: Any, size: Any) -> Feature:

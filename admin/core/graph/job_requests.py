@@ -8,7 +8,7 @@ from typing import Any
 
 from admin.core.graph.compatibility import compatibility_entries
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, types_in, vertex_need
-from admin.core.graph.requirements import read_requirement, read_requirements
+from admin.core.graph.requirements import Requirement, read_requirement, read_requirements
 from admin.core.graph.units import CORE, MEASURED, MEMORY, NODE, STORAGE
 from admin.core.problems import Path, Problem, raise_problems
 from admin.core.resources import parse_demand
@@ -25,10 +25,8 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",), asked: Collection[
     asked for itself, None for all.
     """
     problems: list[Problem] = []
-    requires = read_requirements(job.get("requires") or [], (*path, "requires"), problems)
-    implied = [read_requirement(entry, where, problems) for entry, where in compatibility_entries(job, path, problems)]
+    requires = requirements_of(job, path, problems)
     raise_problems(problems)
-    requires = tuple(dict.fromkeys([*requires, *(entry for entry in implied if entry is not None)]))
     resources = job.get("resources") or {}
     tasks, nodes = resources.get("tasks", 1), resources.get("nodes")
     requests = resources.get("requests") or {}
@@ -44,6 +42,13 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",), asked: Collection[
     if not contents:
         return ResourceRequest((vertex_need(NODE, nodes, (), requires, is_exclusive=is_exclusive),))
     return ResourceRequest(spread=SpreadTasks(nodes, tasks, contents, requires, is_exclusive))
+
+
+def requirements_of(job: Mapping[str, Any], path: Path, problems: list[Problem]) -> tuple[Requirement, ...]:
+    """What a job and its image require; whatever is wrong is added to the problems."""
+    requires = read_requirements(job.get("requires") or [], (*path, "requires"), problems)
+    implied = [read_requirement(entry, where, problems) for entry, where in compatibility_entries(job, path, problems)]
+    return tuple(dict.fromkeys([*requires, *(entry for entry in implied if entry is not None)]))
 
 
 def asked_resources(given: Mapping[str, Any]) -> Collection[str]:

@@ -99,8 +99,13 @@ def _is_several(resource: Any) -> bool:
     return any(number != 1 for number in numbers)
 
 
-def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 0) -> Need | None:
-    """A resource with what is inside it; None where something is wrong, which is then a problem."""
+def _read_need(
+    resource: Any, path: Path, problems: list[Problem], level: int = 0, *, is_on_node: bool = False
+) -> Need | None:
+    """A resource with what is inside it; None where something is wrong, which is then a problem.
+
+    `is_on_node` says whether a node or slot is around it.
+    """
     before = len(problems)
     fields = read_mapping(resource, path, problems)
     fields = without_unsupported(fields, GROUP_REMEDIES, path, problems, harmless={"schedule": True})
@@ -113,7 +118,8 @@ def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 
     count = read_count(fields.get("count", 1), (*path, "count"), problems)
     replicas = read_count(fields.get("replicas", 1), (*path, "replicas"), problems)
     requires = read_requirements(fields.get("requires", []), (*path, "requires"), problems)
-    contents = _read_contents(fields.get("with", []), (*path, "with"), problems, level)
+    is_on_node = is_on_node or type_ in (NODE, _SLOT)
+    contents = _read_contents(fields.get("with", []), (*path, "with"), problems, level, is_on_node=is_on_node)
     is_exclusive = fields.get("exclusive", False)
     if not isinstance(is_exclusive, bool):
         add_problem(problems, (*path, "exclusive"), f"{quoted(is_exclusive)} is neither true nor false.")
@@ -136,15 +142,25 @@ def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 
     return Need(Unit(type_, requires), amount_of(type_, count * replicas, unit))
 
 
-def _read_contents(inner: Any, path: Path, problems: list[Problem], level: int) -> tuple[Need, ...]:
+def _read_contents(
+    inner: Any, path: Path, problems: list[Problem], level: int, *, is_on_node: bool
+) -> tuple[Need, ...]:
     if not isinstance(inner, list):
         add_problem(problems, path, f"{quoted(inner)} is not a list of resources.")
         return ()
     if inner and level >= MOST_LEVELS:
         add_problem(problems, path, f"is deeper than {MOST_LEVELS} levels: leave levels out.")
         return ()
-    needs = (_read_need(entry, (*path, str(index)), problems, level + 1) for index, entry in enumerate(inner))
-    return tuple(need for need in needs if need is not None)
+    read = (
+        _read_need(entry, (*path, str(index)), problems, level + 1, is_on_node=is_on_node)
+        for index, entry in enumerate(inner)
+    )
+    needs = tuple(need for need in read if need is not None)
+    if is_on_node:
+        return needs
+    # Amounts right inside a level around nodes, such as a rack, are what one task needs: on one node.
+    bare = tuple(need for need in needs if isinstance(need.resource, Unit) and need.resource.type in _AMOUNTS)
+    return (*((Need(Slot(bare), 1),) if bare else ()), *(need for need in needs if need not in bare))
 
 
 def _read_unit(fields: Mapping[str, Any], type_: str, path: Path, problems: list[Problem]) -> str:

@@ -19,6 +19,9 @@ from admin.core.token_pools.documents import NEEDS
 #: The task types of jobs that say none: those with an image, and those without.
 TASK_TYPE_OF_IMAGES, TASK_TYPE_OF_COMMANDS = "container", "process"
 
+#: The most nodes, and tasks, of one job.
+MOST_NODES = MOST_TASKS = 10**6
+
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 
 JOB = Section(
@@ -40,9 +43,13 @@ JOB = Section(
             is_inherited=False,
             fields={
                 "nodes": Integer(
-                    minimum=1, maximum=10**6, description="Machines; 1, or with several tasks as many as they need."
+                    minimum=1,
+                    maximum=MOST_NODES,
+                    description="Machines; 1, or with several tasks as many as they need.",
                 ),
-                "tasks": Integer(minimum=1, maximum=10**6, description="Copies of the command, over all nodes; 1."),
+                "tasks": Integer(
+                    minimum=1, maximum=MOST_TASKS, description="Copies of the command, over all nodes; 1."
+                ),
                 "exclusive": Boolean(description="Whether it has its nodes to itself; false."),
                 "requests": Section(is_inherited=False, fields=TASK_RESOURCES, description="What each task needs."),
                 "limits": Section(

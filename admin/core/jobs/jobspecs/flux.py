@@ -39,10 +39,10 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
         jobspec = {name: value for name, value in jobspec.items() if name != "attributes"}
     fields = read_fields(jobspec, ("version", "resources", "tasks", "attributes"), path, problems)
     check_version(fields, path, problems)
-    slots = FluxSlots(problems)
+    slots = FluxSlots(problems, (*path, "resources", "0"))
     resources = fields["resources"]
     if len(resources) == 1:
-        slots.read(resources[0], (*path, "resources", "0"))
+        slots.read(resources[0])
     else:
         add_problem(problems, (*path, "resources"), f"has {len(resources)} entries: version 1 allows exactly one.")
     task, where = only_task(fields, path, problems)

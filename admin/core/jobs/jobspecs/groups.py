@@ -84,7 +84,7 @@ def check_groups(groups: Mapping[str, Any], used: str, path: Path, problems: lis
         elif name != used and name in asked:
             add_problem(problems, where, "is used by no task: remove it, or give it schedule false.")
         elif name != used:
-            GroupSlots(problems).read(resource_of(group), where)
+            GroupSlots(problems, where).read(resource_of(group))
 
 
 def _asked_for(groups: Mapping[str, Any]) -> list[str]:

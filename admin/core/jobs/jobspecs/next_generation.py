@@ -52,11 +52,11 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     command = read_command(task, where, problems)
     groups = read_mapping(fields.get("resources", {}), (*path, "resources"), problems)
     group = group_of(task, groups, (*where, "resources"), (*path, "resources"), problems)
-    slots = GroupSlots(problems)
+    slots = GroupSlots(problems, (*path, "resources", shorten(group or "")))
     surroundings, parameter = _read_attributes(fields.get("attributes", {}), (*path, "attributes"), problems)
     if group is not None:
         where_group = (*path, "resources", shorten(group))
-        slots.read(resource_of(groups[group]), where_group)
+        slots.read(resource_of(groups[group]))
         check_groups(groups, group, (*path, "resources"), problems)
         own, own_parameter = _read_attributes(attributes_of(groups[group]), (*where_group, "attributes"), problems)
         environment = {**surroundings.get("environment", {}), **own.get("environment", {})}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core.fields.leaves import Boolean, Quantity
+from admin.core.graph.job_requests import requirements_of
 from admin.core.jobs.job import JOB
 from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
@@ -55,6 +56,7 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     carried: dict[str, Any] = {"jobspec/name": optional_text(fields, "name", path, problems)}
     if "parameters" in fields:
         carried[PARAMETERS] = read_mapping(fields["parameters"], (*path, "parameters"), problems)
+    requirements_of(job, path, problems)
     annotations = to_annotations(carried)
     if annotations:
         own = read_mapping(fields.get("annotations", {}), (*path, "annotations"), problems)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from admin.core.graph.requirements import read_requirement
 from admin.core.graph.units import BYTE_UNITS, TYPE, byte_suffix, meant_type
+from admin.core.jobs.job import MOST_NODES, MOST_TASKS
 from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
@@ -17,8 +18,9 @@ from admin.core.jobs.jobspecs.documents import (
     read_mapping,
     without_unsupported,
 )
-from admin.core.problems import Path, Problem, add_problem, dotted, quoted, unknown_problem
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shorten, unknown_problem
 from admin.core.quantities import parse_quantity
+from admin.core.resources import LARGEST
 
 #: The types of resource that a slot holds, and a job's names for them.
 _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemeral_storage"}
@@ -53,13 +55,14 @@ class Slots(ABC):
     """The slots that a jobspec asks for; reading them adds whatever is wrong to the problems."""
 
     problems: list[Problem]
+    path: Path  #: of the outermost resource
     nodes: int | None = None
     exclusive: bool = False  #: whether the nodes are for this job alone
     count: int = 1  #: over all nodes
     amounts: dict[str, _Amount] = field(default_factory=dict)  #: in each slot, by the job's name of the resource
 
     @abstractmethod
-    def read(self, resource: Any, path: Path) -> None:
+    def read(self, resource: Any) -> None:
         """Read the outermost resource."""
 
     @abstractmethod
@@ -70,6 +73,11 @@ class Slots(ABC):
         """The resources of the job when so many tasks run in the slots; those that outnumber them share them."""
         resources: dict[str, Any] = {} if self.nodes is None else {"nodes": self.nodes}
         resources["tasks"] = tasks
+        for name, most in (("nodes", MOST_NODES), ("tasks", MOST_TASKS)):
+            if resources.get(name, 0) > most:
+                reason = f"asks for {shorten(f'{resources[name]:,}')} {name} in all, and a job has {most:,} at most."
+                add_problem(self.problems, self.path, reason)
+                break
         if self.exclusive:
             resources["exclusive"] = True
         requests = {name: self._per_task(name, tasks) for name in _AMOUNTS.values() if name in self.amounts}
@@ -79,6 +87,10 @@ class Slots(ABC):
 
     def _per_task(self, resource: str, tasks: int) -> str:
         number, suffix, path = self.amounts[resource]
+        if number * parse_quantity(f"1{suffix}") > LARGEST:
+            reason = f"{shorten(number)}{suffix} in each slot is larger than any machine: the most is 2^63-1."
+            add_problem(self.problems, path, reason)
+            return "1"
         share = Fraction(number * self.count, max(tasks, self.count))
         if share.denominator == 1:
             return f"{share}{suffix}"
@@ -192,7 +204,8 @@ class FluxSlots(Slots):
 
     label: str | None = None
 
-    def read(self, resource: Any, path: Path) -> None:
+    def read(self, resource: Any) -> None:
+        path = self.path
         fields, around = self._read_fields(resource, path), 1
         while (type_ := fields.get("type")) == "node" or self._is_other(type_):
             around *= self._read_number(fields, path)
@@ -239,7 +252,8 @@ class GroupSlots(Slots):
 
     requires: list[dict[str, Any]] = field(default_factory=list)
 
-    def read(self, resource: Any, path: Path) -> None:
+    def read(self, resource: Any) -> None:
+        path = self.path
         fields = self._read_fields(resource, path)
         while self._is_around(fields):
             self.count *= self._read_number(fields, path)

@@ -252,6 +252,7 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
         (changed("graph/nodes/n1/metdata", {}), "graph.nodes.n1.metdata", "Did you mean 'metadata'?"),
         (changed("graph/nodes/n1/properties", {}), "graph.nodes.n1.properties", "is outside the metadata"),
         (changed("graph/nodes/n1/name", "x"), "graph.nodes.n1.name", "is outside the metadata"),
+        (changed("graph/nodes/n1/type", "core"), "graph.nodes.n1.type", "is outside the metadata"),
         (changed("graph/edges/0/relatoin", "in"), "graph.edges.0.relatoin", "Did you mean 'relation'?"),
         (changed("graf", {}), "graf", "Did you mean 'graph'?"),
         (changed("graph/nodes/n1/metadata/name", 5), "graph.nodes.n1.metadata.name", "5 is not a name"),
@@ -303,7 +304,7 @@ def test_what_the_format_has_and_any_metadata_are_taken(place: str) -> None:
     document = by_id(*SMALL)
     document["graph"].update(id="g", label="my cluster", type="resources", directed=True, metadata={"any": ["thing"]})
     read_description(document)
-    document = changed(f"graph/{place}/label", "x", document)
+    document = changed(f"graph/{place}/label", "x", changed("graph/nodes/n1/type", "node", document))
     metadata = document["graph"]["nodes"]["n1"]["metadata"]
     metadata |= {
         "name": None,

@@ -60,6 +60,14 @@ def cores(count: int) -> dict[str, Any]:
             [Need(Vertex("rack", (Need(Vertex("node", (FOUR_CORES,), is_exclusive=True), 2),)), 1)],
         ),
         (
+            group(type="rack", count=2, **{"with": [cores(4)]}),
+            [Need(Vertex("rack", (Need(Slot((FOUR_CORES,)), 1),)), 2)],
+        ),
+        (
+            group(type="rack", **{"with": [cores(4), {"type": "gpu"}, {"type": "ssd"}]}),
+            [Need(Vertex("rack", (Need(Slot((FOUR_CORES, Need(Unit("gpu"), 1))), 1), Need(Unit("ssd"), 1))), 1)],
+        ),
+        (
             group(type="node", **{"with": [{"type": "socket", "count": 2, "with": [cores(4)]}, {"type": "ssd"}]}),
             [Need(Vertex("node", (Need(Vertex("socket", (FOUR_CORES,)), 2), Need(Unit("ssd"), 1))), 1)],
         ),

@@ -819,6 +819,8 @@ def test_what_is_empty_means_none_where_the_form_allows_it(document: Any) -> Non
         (flux(slot(), system={"duration": None}), "attributes.system.duration", "is left empty"),
         (flux(slot(), attributes={"user": None}), "attributes.user", "is left empty"),
         ({"command": "a", "compatibility": None}, "compatibility", "is left empty"),
+        ({"command": "a", "compatibility": {"io": {"f": {"minn": 1}}}}, "compatibility.io.f.minn", "unknown field"),
+        ({"command": "a", "compatibility": []}, "compatibility", "a list is not a mapping"),
     ],
 )
 def test_what_is_left_empty_is_refused(document: Any, field: str, reason: str) -> None:
@@ -827,7 +829,23 @@ def test_what_is_left_empty_is_refused(document: Any, field: str, reason: str) -
     assert reason in reasons[field]
 
 
-@pytest.mark.parametrize("field", ["requires", "compatibility", "environment"])
+@pytest.mark.parametrize(
+    ("resource", "field", "reason"),
+    [
+        ({"type": "node", "count": 2 * 10**6, "with": [core()]}, "resources.g", "2,000,000 nodes in all"),
+        ({"type": "node", "count": 2, "with": [slot(count=10**6)]}, "resources.g", "2,000,000 tasks in all"),
+        (
+            {"type": "node", "with": [{"type": "memory", "count": 10**9, "unit": "EiB"}]},
+            "resources.g.with.0",
+            "1000000000Ei in each slot is larger than any machine",
+        ),
+    ],
+)
+def test_more_than_a_job_may_have_is_refused_where_it_stands(resource: Any, field: str, reason: str) -> None:
+    assert reason in refusals(group(**resource))[field]
+
+
+@pytest.mark.parametrize("field", ["requires", "environment"])
 def test_an_empty_list_is_no_mapping_and_an_empty_mapping_no_list(field: str) -> None:
     job = read_jobspec({"command": "a", field: {} if field == "requires" else []}, PATH)
     with pytest.raises(Invalid, match=field):
