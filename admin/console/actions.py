@@ -12,7 +12,8 @@ from admin.console.commands import create_options, selector_options, tried_and_d
 from admin.console.executions import SELECTORS, selector_of
 from admin.console.fields import Field, input_field, read_form, shown
 from admin.console.filters import page
-from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
+from admin.console.pages import Pages, Shown, go_to, is_unconfirmed, render, shown_again
+from admin.console.suggestions import suggestions
 from admin.console.tries import Tried, nested, tried
 from admin.core.placement.scores import STRATEGIES
 
@@ -22,9 +23,9 @@ _PATH = "/executions/<project>/<domain>/<name>"
 #: What may differ when something is run once more; what is left empty stays as it was.
 _CHANGES = (
     Field("name", "Name of the new one", hint="Generated if left empty."),
-    Field("cluster_assignment.cluster_pool_name", "Pool"),
-    Field("execution_cluster_label.value", "Label"),
-    Field("cluster", "Cluster"),
+    Field("cluster_assignment.cluster_pool_name", "Pool", suggestions="pools"),
+    Field("execution_cluster_label.value", "Label", suggestions="labels"),
+    Field("cluster", "Cluster", suggestions="clusters"),
     Field("strategy", "Strategy", "choice", words=tuple(STRATEGIES)),
     Field("overwrite_cache", "Overwrite cached results", "boolean"),
 )
@@ -55,7 +56,8 @@ def _add_end(word: str, verb: str, done: str, *, give_up: bool) -> None:
 
     @pages.add("POST", f"{_PATH}/{word}", permission="executions.end")
     def end(form: Mapping[str, str], **key: str) -> Response:
-        confirmed_name(form, key["name"])
+        if is_unconfirmed(form, key["name"]):
+            return shown_again(preview(**key))
         cause = form.get("cause", "").strip()
         body = {**({"cause": cause} if cause else {}), **({"give_up": True} if give_up else {})}
         ended = ask("terminate_execution", body=body, path=key)
@@ -70,7 +72,10 @@ _add_end("give-up", "Give up", "{} was given up.", give_up=True)
 @pages.add("GET", "/executions/cancel", permission="executions.end", shows_some=True)
 def preview_cancel_many() -> str:
     """What ending all executions would do that some filters fit."""
-    query = asked_query(*SELECTORS, "search")
+    return _cancel_many_page(asked_query(*SELECTORS, "search"))
+
+
+def _cancel_many_page(query: Mapping[str, str]) -> str:
     selector = selector_of(query)
     return render(
         "executions/cancel_many.html",
@@ -89,7 +94,8 @@ def cancel_many(form: Mapping[str, str]) -> Response:
     selector = selector_of(query)
     body = {"selector": selector, "limit": _MOST_ENDED}
     matched = ask("terminate_executions", {"dry_run": True}, body)["matched"]
-    confirmed_name(form, f"{matched} executions")
+    if is_unconfirmed(form, f"{matched} executions"):
+        return shown_again(_cancel_many_page(query))
     cause = form.get("why", "").strip()  # `cause` is a filter
     ended = ask("terminate_executions", {}, {**body, **({"cause": cause} if cause else {})})
     others = " Others fit these filters too: cancel again." if ended.get("more") else ""
@@ -185,6 +191,7 @@ def _repeat_page(
         values=form if form is not None else _inputs(fields, execution),
         made=made,
         problems=problems or {},
+        suggested=suggestions(*(field.suggestions for field in fields if field.suggestions)),
     )
 
 

@@ -85,7 +85,7 @@ def choose_launch_plan() -> str:
         ],
         query=query,
         listed=listed,
-        suggested=suggestions(*_SUGGESTED),
+        suggested=suggestions("projects", "domains"),
     )
 
 
@@ -118,7 +118,7 @@ def place(form: Mapping[str, str]) -> Shown:
         placed = tried(ask, "place", None, {**_body(read.values, plan), "limit": _PAGE_SIZE})
     problems = {**placed.problems(field.name for field in fields), **read.problems}
     if request.args.get("part") == "answer":
-        return render("create/place.html", title="", placed=placed, problems=problems, fields=fields)
+        return render("create/place.html", title="", placed=placed, problems=problems, fields=fields, values=form)
     return _answer(_create_page(form, plan, placed=placed, problems=problems), 400 if read.problems else placed.status)
 
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 
+from flask import g
+
 from admin.api.failures import translate
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.commands import search_filters, selector_options, sort_options
 from admin.console.filters import limits
 from admin.console.pages import Pages, render
+from admin.console.suggestions import suggestions
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import SORT_FIELDS
 from admin.core.live_subjects import Topic
@@ -44,7 +47,7 @@ _SORTS = ("sort_by.key", "sort_by.direction")
 _GROUPS = ("phase", "reason", "cause", "cluster", "pool", "project", "domain", "workflow", "user", "day")
 _PAGE_SIZE = 50
 #: How many executions a page counts, for counting more takes longer than anybody waits for a page.
-_MOST_COUNTED = 20_000
+_MOST_COUNTED = 10_000
 _MOST_SHOWN = 200  #: groups of a count
 #: The groups of what waits: how many, and which executions of each.
 _MOST_GROUPS = 8
@@ -60,10 +63,22 @@ def selector_of(query: Mapping[str, str]) -> dict[str, str]:
     return selector
 
 
+def _suggested() -> dict[str, list[str]]:
+    """The names that filters suggest; none where a page is shown anew, which leaves its filters as they are."""
+    lists = {"project": "projects", "domain": "domains", "cluster": "clusters", "pool": "pools"}
+    suggested = {} if g.is_anew else suggestions(*lists.values())
+    return {name: suggested[of_names] for name, of_names in lists.items() if of_names in suggested}
+
+
 def _is_of_ended(phases: str) -> bool:
     """Whether a list is of phases alone in which nothing can be cancelled."""
     ended = {phase.value for phase in Phase if phase.is_finished}
     return bool(phases) and {phase.strip().upper() for phase in phases.split(",")} <= ended
+
+
+def most_counted() -> int:
+    """How many executions a page counts at most."""
+    return min(_MOST_COUNTED, limits()["counted"])
 
 
 def longest_wait(count: Mapping[str, Any]) -> tuple[int, int]:
@@ -78,11 +93,11 @@ def list_executions() -> str:
     query = asked_query(*_FILTERS, *_MORE, *_SORTS, "search", "by", "limit", "token")
     selector = selector_of(query)
     shared: dict[str, Any] = {"query": query, "filters": _FILTERS, "more": _MORE, "sorts": _SORTS, "groups": _GROUPS}
-    shared["phases"] = [phase.value for phase in Phase]
+    shared["words"] = {"phase": [phase.value for phase in Phase], **_suggested()}
     shared["selector"] = selector
     options = selector_options(selector)
     if by := query.get("by"):
-        most = min(_MOST_COUNTED, limits()["counted"])
+        most = most_counted()
         shared |= {"by": by, "most_counted": most, "most_shown": _MOST_SHOWN}
         counted = ask("count_executions", {**selector, "by": by, "limit": most, "token": query.get("token")})
         commands = [["get", "execution", *options, "--by", by]]
@@ -123,7 +138,9 @@ def list_waiting() -> str:
     query = asked_query(*_FILTERS, *_MORE, "token")
     selector = {**selector_of(query), "phase": "QUEUED"}
     options = selector_options(selector)
-    counted = ask("count_executions", {**selector, "by": "reason", "token": query.get("token")})
+    counted = ask(
+        "count_executions", {**selector, "by": "reason", "limit": most_counted(), "token": query.get("token")}
+    )
     groups = [
         {**count, "oldest": ask("list_executions_everywhere", {**selector, **_OLDEST, "reason": count["value"]})}
         for count in sorted(counted["counts"], key=longest_wait, reverse=True)[:_MOST_GROUPS]
@@ -136,8 +153,10 @@ def list_waiting() -> str:
         selector=selector,
         filters={name: label for name, label in _FILTERS.items() if name != "phase"},
         more=_MORE,
+        words=_suggested(),
         groups=groups,
         counted=counted,
+        most_counted=most_counted(),
     )
 
 

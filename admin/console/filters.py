@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,10 +21,15 @@ from admin.console.pages import PREFIX
 from admin.console.responses import is_secure
 from admin.core.identities import Identity, Proof
 from admin.core.problems import Path, dotted
+from admin.core.provenance import show_name
+from admin.core.resources import parse_capacity
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.times import show_duration
 from admin.services.context import Context
 
+#: Resources that are counted in bytes, and those that are counted in pieces.
+_IN_BYTES = ("memory", "ephemeral_storage")
+_PIECES = ("nodes", "executions")
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
@@ -103,11 +108,33 @@ def duration(seconds: float | Undefined | None) -> str:
 
 
 def size(count: int | float) -> str:
-    """A number of bytes."""
+    """A number of bytes, as of a file."""
+    shown, unit = _in_unit(count)
+    return f"{shown} {unit}B"
+
+
+def _in_unit(count: int | float) -> tuple[str, str]:
+    """A number of bytes in the largest unit in which it is one or more, and that unit."""
     for unit, bytes_ in _UNITS:
         if count >= bytes_:
-            return f"{count / bytes_:.4g} {unit}B"
-    return f"{count} B"
+            return f"{count / bytes_:.4g}", unit
+    return str(count), ""
+
+
+def amount(quantity: str | int, resource: str) -> str:
+    """An amount of a resource as an answer has it; bytes in their largest unit, rounded: 24103Mi is 23.54Gi."""
+    if resource not in _IN_BYTES:
+        return str(quantity)
+    return "".join(_in_unit(parse_capacity({resource: quantity})[resource]))
+
+
+def who(of: Mapping[str, Any]) -> str:
+    """Who did something, as the sentences of answers and the filters by authors have it: `anonymous (says ada)`."""
+    author = of.get("author") or of.get("created_by") or of.get("principal") or ""
+    claimed_by = of.get("claimed_by")
+    if not author:
+        return str(claimed_by or "")
+    return show_name(author, claimed_by, of.get("proof") or of.get("created_proof"))
 
 
 def number(count: int) -> str:
@@ -167,7 +194,11 @@ def compact(value: Any) -> str:
 
 def amounts(of: dict[str, str | int]) -> str:
     """Amounts by resource in one line."""
-    return ", ".join(f"{amount} {resource.replace('_', ' ')}" for resource, amount in of.items())
+    return ", ".join(f"{amount(each, resource)} {_noun(resource, each)}" for resource, each in of.items())
+
+
+def _noun(resource: str, quantity: str | int) -> str:
+    return resource.removesuffix("s") if resource in _PIECES and quantity == 1 else resource.replace("_", " ")
 
 
 def leaves(entry: dict[str, Any]) -> list[dict[str, Any]]:
@@ -234,6 +265,8 @@ def add_to(app: Flask) -> None:
         ticking,
         duration,
         size,
+        amount,
+        who,
         number,
         curl,
         command,

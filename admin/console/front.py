@@ -16,6 +16,7 @@ from admin.console import (
     candidates,
     cluster_groups,
     creations,
+    definitions,
     executions,
     fields,
     filters,
@@ -43,7 +44,16 @@ from admin.errors import PathNotFound, RainbowError, Unauthenticated
 
 #: Each noun's pages.
 _PAGES = (
-    *(actions.pages, assets.pages, cluster_groups.pages, creations.pages, executions.pages, fleet.pages, history.pages),
+    *(
+        actions.pages,
+        assets.pages,
+        cluster_groups.pages,
+        creations.pages,
+        definitions.pages,
+        executions.pages,
+        fleet.pages,
+        history.pages,
+    ),
     *(live.pages, logs.pages, overview.pages, sessions.pages, setting_edits.pages, settings.pages),
     *(access.pages, signing_in.pages, switches.pages, token_pools.pages, users.pages, what_if.pages),
 )
@@ -68,7 +78,10 @@ _TABS = {
 }
 
 #: Pages that belong to one of these parts, and do not stand below its first page.
-_ALSO = {"/users": ("/access", "/audit", "/sessions")}
+_ALSO = {
+    "/users": ("/access", "/audit", "/sessions", "/define/group", "/define/grant"),
+    "/token-pools": ("/define/token-pool",),
+}
 
 
 def all_pages() -> list[Page]:

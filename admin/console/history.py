@@ -12,7 +12,7 @@ from admin.api.failures import translate
 from admin.console.answers import ask, ask_if_allowed, asked_query, error_answer
 from admin.console.commands import history_words, tried_and_done
 from admin.console.filters import may, page, scope_keys
-from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
+from admin.console.pages import Pages, Shown, go_to, is_unconfirmed, render, shown_again
 from admin.console.settings import asked_scope, kind_called, scope_options, scope_text
 from admin.core.changes import PROJECT
 from admin.core.live_subjects import Topic
@@ -151,7 +151,12 @@ _TARGET = (*SCOPE_KEYS, "resource_type", "restorable")
 @pages.add("GET", "/history/<number>/roll-back", permission=SIGNED_IN)
 def preview_rollback(number: str) -> Shown:
     """What rolling a revision back would do."""
-    query = asked_query(*_TARGET)
+    shown, error = _rollback_page(number, asked_query(*_TARGET))
+    return shown if error is None else Response(shown, status=error.status, mimetype="text/html")
+
+
+def _rollback_page(number: str, query: Mapping[str, str]) -> tuple[str, RainbowError | None]:
+    """The preview, and why it cannot be rolled back as a whole, if it cannot."""
     target = _target(number, query)
     plan, error = None, None
     try:
@@ -175,14 +180,16 @@ def preview_rollback(number: str) -> Shown:
         plan=plan,
         error=None if error is None else error_answer(error),
     )
-    return shown if error is None else Response(shown, status=error.status, mimetype="text/html")
+    return shown, error
 
 
 @pages.add("POST", "/history/<number>/roll-back", permission=SIGNED_IN)
 def roll_back(form: Mapping[str, str], number: str) -> Response:
     """Roll back, after a confirmation that names the revision; refused if another was made since the preview."""
-    target = _target(number, asked_query(*_TARGET))
-    confirmed_name(form, number)
+    query = asked_query(*_TARGET)
+    target = _target(number, query)
+    if is_unconfirmed(form, number):
+        return shown_again(_rollback_page(number, query)[0])
     head = form.get("head", "")
     if not (head.isascii() and head.isdigit() and len(head) < 19):
         raise invalid("head", "is not the number of a revision: load the preview again.")

@@ -24,13 +24,18 @@ _TAIL_LINES = 500
 _PAGE_BYTES = 65_536
 _DOWNLOADED_AT_ONCE = 1024 * 1024
 _SHOWN_BYTES = 4096  # of an output
+#: What colours the text that follows on a terminal.
+_COLOUR = re.compile("\x1b\\[[0-9;:]*m")
 #: Controls but tab and line break, and the characters that change the direction of what follows.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    """A text in which each character that would do something to a terminal or a page is shown in place of that."""
-    return _UNSEEN.sub(_picture, text.replace("\r\n", "\n"))
+    """A text in which each character that would do something to a terminal or a page is shown in place of that.
+
+    Codes that colour what follows are left out.
+    """
+    return _UNSEEN.sub(_picture, _COLOUR.sub("", text.replace("\r\n", "\n")))
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from flask import request
 from admin.api.current import context
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.days import BY, days_of, heights
-from admin.console.executions import longest_wait
+from admin.console.executions import longest_wait, most_counted
 from admin.console.pages import ANEW, Pages, render
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.clusters import DESCRIBED, REGISTERED
@@ -27,7 +27,7 @@ _BY_AGENTS = (REGISTERED, DESCRIBED)
 _UNFINISHED = (Phase.QUEUED.value, Phase.RUNNING.value, Phase.ABORTING.value)
 _DAYS = 14
 #: Executions whose days are counted, the newest; more would take longer than all else on the page.
-_MOST_IN_DAYS = 10_000
+_MOST_IN_DAYS = 5_000
 #: A larger fleet is counted, and only clusters that take no work are listed.
 _MOST_CLUSTERS = 12
 
@@ -48,6 +48,7 @@ def show_overview() -> str:
         clusters=_clusters(),
         phases=None if waits is None else _phases(waits),
         waits=waits,
+        most_counted=most_counted(),
         oldest=ask_if_allowed(
             "list_executions_everywhere",
             {"phase": "QUEUED", "limit": _FEW, "sort_by.key": "created_at", "sort_by.direction": "ASCENDING"},
@@ -88,7 +89,7 @@ def _phases(waits: dict[str, Any]) -> list[dict[str, Any]]:
     """
     phases = []
     for phase in _UNFINISHED:
-        counted = waits if phase == Phase.QUEUED.value else ask("count_executions", {"by": "phase", "phase": phase})
+        counted = waits if phase == Phase.QUEUED.value else ask("count_executions", _counted("phase", phase))
         longest = [count["waiting"]["longest_seconds"] for count in counted["counts"] if count.get("waiting")]
         waiting = {"longest_seconds": max(longest)} if longest else None
         entry = {"phase": phase, "count": counted["total"], "is_partial": "token" in counted, "waiting": waiting}
@@ -98,10 +99,15 @@ def _phases(waits: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _waits() -> dict[str, Any] | None:
     """The reasons of what waits, that of the longest wait first."""
-    counted: dict[str, Any] | None = ask_if_allowed("count_executions", {"by": "reason", "phase": "QUEUED"})
+    counted: dict[str, Any] | None = ask_if_allowed("count_executions", _counted("reason", Phase.QUEUED.value))
     if counted is not None:
         counted["counts"].sort(key=longest_wait, reverse=True)
     return counted
+
+
+def _counted(by: str, phase: str) -> dict[str, Any]:
+    """What is asked for to count those in a phase."""
+    return {"by": by, "phase": phase, "limit": most_counted()}
 
 
 def _days() -> dict[str, Any]:

@@ -157,7 +157,14 @@ def go_to(address: str, notice: str | None = None) -> Response:
     return response
 
 
-def confirmed_name(form: Mapping[str, str], name: str) -> None:
-    """Refuse a confirmation that does not name the thing."""
-    if form.get("confirmation", "").strip() != name:
-        raise invalid("confirmation", f"does not name it: type {name} to confirm.")
+def is_unconfirmed(form: Mapping[str, str], name: str) -> bool:
+    """Whether a confirmation does not name the thing; the page is then to be shown again, with what was filled in."""
+    if form.get("confirmation", "").strip() == name:
+        return False
+    g.filled, g.unconfirmed = form, f"This does not name it: type {name} to confirm."
+    return True
+
+
+def shown_again(page: str) -> Response:
+    """A page whose form was refused, with what is wrong."""
+    return Response(page, status=400, mimetype="text/html")

@@ -9,9 +9,8 @@ from flask import Response, request
 from admin.console.answers import ask, asked_query
 from admin.console.filters import page
 from admin.console.forms import SESSION_COOKIE
-from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.console.pages import Pages, go_to, is_unconfirmed, render, shown_again
 from admin.core.permissions import SIGNED_IN
-from admin.core.problems import Invalid
 from admin.services.sessions import name_of_id
 
 pages = Pages("sessions")
@@ -51,15 +50,13 @@ def preview_end(name: str, id: str) -> str:
 @pages.add("POST", _END, permission="tokens.write", own="name")
 def end_session(form: Mapping[str, str], name: str, id: str) -> Response:
     """End a session, after a confirmation that names it."""
-    try:
-        confirmed_name(form, id)
-    except Invalid as refusal:
-        return Response(_preview(name, id, refusal), status=400, mimetype="text/html")
+    if is_unconfirmed(form, id):
+        return shown_again(_preview(name, id))
     ask("end_session", path={"name": name, "id": id})
     return go_to(page("sign-in") if id == own_id() else page("sessions", user=name), f"Session {id} is ended.")
 
 
-def _preview(name: str, id: str, refusal: Invalid | None = None) -> str:
+def _preview(name: str, id: str) -> str:
     listed = ask("list_sessions", {"user": name, "limit": 1000})["sessions"]
     return render(
         "users/end_session.html",
@@ -68,5 +65,4 @@ def _preview(name: str, id: str, refusal: Invalid | None = None) -> str:
         name=name,
         session={"id": id, **next((session for session in listed if session["id"] == id), {})},
         own_id=own_id(),
-        problems={problem.field: problem.reason for problem in refusal.problems} if refusal else {},
     )

@@ -13,7 +13,7 @@ from admin.api.failures import translate
 from admin.console.answers import ask, asked_query, error_answer
 from admin.console.commands import tried_and_done, update_options
 from admin.console.filters import leaves, page
-from admin.console.pages import Pages, Shown, confirmed_name, go_to, render
+from admin.console.pages import Pages, Shown, go_to, is_unconfirmed, render, shown_again
 from admin.console.setting_forms import (
     FormField,
     as_yaml,
@@ -291,7 +291,8 @@ def preview_delete() -> str:
 def delete_setting(form: Mapping[str, str]) -> Response:
     """Delete a row, after a confirmation that names its kind."""
     place, version = _Place(), _version(form)
-    confirmed_name(form, place.kind["noun"])
+    if is_unconfirmed(form, place.kind["noun"]):
+        return shown_again(preview_delete())
     deleted = place.delete(version, form.get("message", "").strip())
     notice = f"Deleted by revision {deleted['revision']}." if deleted["deleted"] else "There was nothing to delete."
     return go_to(page("settings", "changed", **place.keys, resource_type=place.kind["name"]), notice)

@@ -7,6 +7,7 @@ from typing import Any
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.pages import Pages, render
+from admin.console.suggestions import suggestions
 from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope, check_scope
 
 pages = Pages("settings")
@@ -121,6 +122,7 @@ def compare() -> str:
         commands=[["compare", "all", *scope_options(keys), *_other_options(query)]] if is_asked else [],
         keys=keys,
         compared=ask("compare_effective_attributes", query) if is_asked else None,
+        suggested=suggestions("projects", "domains"),
         query=query,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from flask import Response, current_app, redirect, request
 
-from admin.api.current import FAILURE, context
+from admin.api.current import FAILURE, context, origin
 from admin.console.answers import asked_query
 from admin.console.filters import page
 from admin.console.forms import SESSION_COOKIE
@@ -18,7 +18,8 @@ from admin.core.identities import Proof
 from admin.core.permissions import OPEN
 from admin.errors import NoProvider, RainbowError, Unauthenticated
 from admin.gate import Gate
-from admin.services.sessions import end_session, start_session
+from admin.services.audit import note_session_started, note_signed_out
+from admin.services.sessions import end_session, name_of, name_of_id, start_session
 
 pages = Pages("signing-in")
 
@@ -117,8 +118,9 @@ def finish_openid() -> Shown:
 def sign_out(form: Mapping[str, str]) -> Response:
     """End the session."""
     session = request.cookies.get(SESSION_COOKIE)
-    if session:
-        end_session(context(), session)
+    ended = end_session(context(), session) if session else None
+    if ended is not None:
+        note_signed_out(context(), origin(), ended, name_of(ended.hash))
     response = go_to(page("sign-in"), "You are signed out.")
     response.delete_cookie(SESSION_COOKIE, path=PREFIX)
     return response
@@ -130,10 +132,10 @@ def _begin(token: str, after: str | None) -> Response:
     if before := request.cookies.get(SESSION_COOKIE):
         end_session(context(), before)
     if identity.proof is not Proof.NONE:
-        session = start_session(
-            context(), identity, token, address=request.remote_addr, browser=request.headers.get("User-Agent")
-        )
-        set_cookie(response, SESSION_COOKIE, session.id, int(context().settings.console_session_seconds))
+        browser = request.headers.get("User-Agent")
+        started = start_session(context(), identity, token, address=request.remote_addr, browser=browser)
+        set_cookie(response, SESSION_COOKIE, started.id, int(context().settings.console_session_seconds))
+        note_session_started(context(), origin(), started.session, name_of_id(started.id))
     return response
 
 

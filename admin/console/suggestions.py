@@ -16,7 +16,12 @@ _LISTS = {
     "projects": ("list_projects", "projects", "id"),
     "domains": ("list_domains", "domains", "id"),
     "token_pools": ("list_token_pools", "token_pools", "name"),
+    "users": ("list_users", "users", "name"),
+    "groups": ("list_groups", "groups", "name"),
+    "roles": ("list_roles", "roles", "name"),
 }
+#: Of these, the lists that have no pages.
+_WHOLE = {"list_domains", "list_roles"}
 
 
 def suggestions(*names: str) -> dict[str, list[str]]:
@@ -29,7 +34,7 @@ def suggestions(*names: str) -> dict[str, list[str]]:
         if name in of_fleet:
             continue
         operation, part, key = _LISTS[name]
-        query = {} if operation == "list_domains" else {"limit": _MOST}
+        query = {} if operation in _WHOLE else {"limit": _MOST}
         listed = ask_if_allowed(operation, query)
         suggested[name] = [str(item[key]) for item in (listed or {}).get(part, ())]
     g.asked = asked

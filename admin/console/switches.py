@@ -11,7 +11,7 @@ from admin.console.answers import ask, asked_query
 from admin.console.commands import tried_and_done
 from admin.console.filters import page
 from admin.console.fleet import SWITCHES
-from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.console.pages import Pages, go_to, is_unconfirmed, render, shown_again
 from admin.core.problems import Invalid
 from admin.errors import PathNotFound
 
@@ -53,13 +53,13 @@ def preview_switch(name: str, switch: str) -> str:
 def switch_cluster(form: Mapping[str, str], name: str, switch: str) -> Response:
     """Switch a cluster, after a confirmation that names it where work would be taken away."""
     given = {key: form[key].strip() for key in ("deadline", "reason") if form.get(key, "").strip()}
+    _check(switch)
+    if switch in _ASKING and is_unconfirmed(form, name):
+        return shown_again(_preview(name, switch, given))
     try:
-        _check(switch)
-        if switch in _ASKING:
-            confirmed_name(form, name)
         switched = ask(f"{switch}_cluster", body=given, path={"name": name})
     except Invalid as refusal:
-        return Response(_preview(name, switch, given, refusal), status=400, mimetype="text/html")
+        return shown_again(_preview(name, switch, given, refusal))
     notice = f"{name} {_DONE[switch]}." if switched["changed"] else f"Nothing was changed: {name} was so before."
     return go_to(page("fleet", "clusters", name), notice)
 

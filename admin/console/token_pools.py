@@ -10,9 +10,8 @@ from flask import Response
 from admin.api.current import context
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.filters import page
-from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.console.pages import Pages, go_to, is_unconfirmed, render, shown_again
 from admin.core.live_subjects import Topic
-from admin.core.problems import Invalid
 from admin.errors import TokensNotHeld
 
 pages = Pages("token-pools")
@@ -73,25 +72,22 @@ def preview_release(name: str) -> str:
 def release_tokens(form: Mapping[str, str], name: str) -> Response:
     """Release by force what somebody holds, after a confirmation that names it."""
     token = form.get("token", "")
-    try:
-        confirmed_name(form, token)
-        holder = _holder(name, token)
-        place = {key: holder[key] for key in _PLACE if key in holder}
-        release = {"token": token, "pools": {name: holder["amount"]}, **place, "force": True}
-        ask("release_tokens", body={"release": release})
-    except Invalid as refusal:
-        return Response(_preview(name, token, refusal), status=400, mimetype="text/html")
+    if is_unconfirmed(form, token):
+        return shown_again(_preview(name, token))
+    holder = _holder(name, token)
+    place = {key: holder[key] for key in _PLACE if key in holder}
+    release = {"token": token, "pools": {name: holder["amount"]}, **place, "force": True}
+    ask("release_tokens", body={"release": release})
     return go_to(page("token-pools", name), f"What {token} held of {name} is released.")
 
 
-def _preview(name: str, token: str, refusal: Invalid | None = None) -> str:
+def _preview(name: str, token: str) -> str:
     return render(
         "token_pools/release.html",
         title=f"Release {token}",
         commands=[["get", "token-pool", name]],
         name=name,
         holder=_holder(name, token),
-        problems={problem.field: problem.reason for problem in refusal.problems} if refusal else {},
     )
 
 

@@ -8,9 +8,8 @@ from flask import Response
 
 from admin.console.answers import ask, ask_if_allowed, asked_query
 from admin.console.filters import page
-from admin.console.pages import Pages, confirmed_name, go_to, render
+from admin.console.pages import Pages, go_to, is_unconfirmed, render, shown_again
 from admin.console.sessions import own_id
-from admin.core.problems import Invalid
 
 pages = Pages("users")
 
@@ -63,16 +62,14 @@ def preview_revocation(name: str, prefix: str) -> str:
 @pages.add("POST", _TOKEN, permission="tokens.write", own="name")
 def revoke_token(form: Mapping[str, str], name: str, prefix: str) -> Response:
     """Revoke a token, after a confirmation that names it."""
-    try:
-        confirmed_name(form, prefix)
-    except Invalid as refusal:
-        return Response(_preview(name, prefix, refusal), status=400, mimetype="text/html")
+    if is_unconfirmed(form, prefix):
+        return shown_again(_preview(name, prefix))
     revoked = ask("revoke_user_token", path={"name": name, "prefix": prefix})
     notice = f"Token {prefix} is revoked." if revoked["changed"] else f"Token {prefix} had ended before."
     return go_to(page("users", name), notice)
 
 
-def _preview(name: str, prefix: str, refusal: Invalid | None = None) -> str:
+def _preview(name: str, prefix: str) -> str:
     tokens = ask_if_allowed("list_user_tokens", path={"name": name})
     known = [] if tokens is None else [token for token in tokens["tokens"] if token["prefix"] == prefix]
     return render(
@@ -82,5 +79,4 @@ def _preview(name: str, prefix: str, refusal: Invalid | None = None) -> str:
         name=name,
         prefix=prefix,
         token=known[0] if known else None,
-        problems={problem.field: problem.reason for problem in refusal.problems} if refusal else {},
     )

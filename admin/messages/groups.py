@@ -101,7 +101,8 @@ class GroupAnswer(Answer):
             switched_off={
                 member.cluster: states
                 for member in group.members
-                if (states := ProvenanceAnswer.by_state(view.switched_off.get(member.cluster, {})))
+                if member.cluster in view.switched_off
+                and (states := ProvenanceAnswer.by_state(view.switched_off[member.cluster]))
             }
             or None,
         )

@@ -20,6 +20,7 @@ from admin.services.context import Context
 from admin.services.tokens import Issued
 from admin.store import audit_events, retention, user_tokens
 from admin.store.audit_events import AuditFilter
+from admin.store.sessions import Session
 
 _log = logging.getLogger("rainbow.audit")
 #: Characters of a refusal that an event repeats.
@@ -88,6 +89,24 @@ def note_token_revoked(context: Context, origin: RequestOrigin, identity: Identi
     """Note that a token was revoked, by whom."""
     user, proof = _by(identity)
     _note(context, AuditType.TOKEN_REVOKED, origin, user=user, proof=proof, target=target)
+
+
+def note_session_started(context: Context, origin: RequestOrigin, session: Session, name: str) -> None:
+    """Note that somebody signed in at the console, by a session of this name."""
+    _note_session(context, AuditType.SESSION_STARTED, origin, session, name)
+
+
+def note_signed_out(context: Context, origin: RequestOrigin, session: Session, name: str) -> None:
+    """Note that somebody signed out of the console."""
+    _note_session(context, AuditType.SESSION_ENDED, origin, session, name, "signed out")
+
+
+def _note_session(
+    context: Context, kind: AuditType, origin: RequestOrigin, session: Session, name: str, reason: str | None = None
+) -> None:
+    user = session.user_name
+    target = f"session/{user}/{name}"
+    _note(context, kind, origin, user=user, proof=session.proof, target=target, reason=reason)
 
 
 def note_session_ended(context: Context, origin: RequestOrigin, identity: Identity, user: str, name: str) -> None:

@@ -16,9 +16,8 @@ from admin.core.placement.capacity import GroupCapacity
 from admin.core.provenance import Provenance
 from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, find_unused, fleet_of
+from admin.services.definitions import current_fleet, find_unused
 from admin.services.fleet import capacities_of, groups_of, not_found, page_of
-from admin.store import fleet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +48,10 @@ def list_groups(
 def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
     """One pool or label."""
     with context.database.reading() as connection:
-        part = fleet_of(context, connection, fleet.get_definitions(connection, [(kind, name)]))
-        if name not in groups_of(part, kind):
+        current = current_fleet(context, connection)
+        if name not in groups_of(current, kind):
             raise not_found(context, connection, kind, name)
-        return _views(context, connection, part, [groups_of(part, kind)[name]])[0]
+        return _views(context, connection, current, [groups_of(current, kind)[name]])[0]
 
 
 def _views(context: Context, connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:

@@ -101,7 +101,9 @@ def find_new_obstacles(
     consequences: dict[tuple[ConsequenceCode, str], Consequence] = {}
     for scope in places:
         definition = definitions.get(scope, {})
-        consequence = then.newly_at(scope, after, definition, partial(now.manner_at, scope, before, definition))
+        winner = then.winner_at(scope, after, definition)
+        find_before = partial(now.manner_at, scope, before, definition, None if changes else winner)
+        consequence = then.newly_at(scope, after, definition, find_before, winner)
         if consequence is None:
             continue
         key = consequence.code, _reason(consequence)

@@ -47,7 +47,7 @@ from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
 #: Executions that are read at once.
-_CHUNK = 500
+_CHUNK = 100
 #: Clusters that are switched off of which is told by whom.
 _MOST_SWITCHED = 20
 
@@ -121,6 +121,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
         context.list_limits,
         context.clock(),
         (rights, rights),
+        switched=new_states,
     )
     beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
     preview = replace(preview, not_examined=preview.not_examined + beyond)
@@ -369,17 +370,23 @@ def _preview(
     now: datetime,
     rights: tuple[CreatorRights, CreatorRights],
     undefined: Collection[str] = (),
+    switched: Collection[str] | None = None,
 ) -> _FleetPreview:
     """What another fleet, and other `rights` than now, do to what waits and to what agents have; some are not decided.
 
-    Of clusters that are `undefined` then, everything that waits there is told.
+    Of clusters that are `undefined` then, everything that waits there is told. With `switched` the fleets differ in
+    what operators have switched about these clusters alone.
     """
     returning = [execution for execution in leased if rule.returns(execution)]
     rights_now, rights_then = rights
     decided = preview(connection, fleet_then, waiting, returning, limits, now, rights_then)
     noted = [redecided for redecided in decided.changed if redecided.is_noted]
     # What is due to be decided again anyway is no effect of the change.
-    anyway = preview(connection, fleet_now, waiting, [], limits, now, rights_now).changed if noted else []
+    again = waiting
+    if switched is not None:  # what stays where nothing was switched does so by both fleets
+        unsettled = {execution.id for execution in decided.unsettled}
+        again = [execution for execution in waiting if execution.cluster in switched or execution.id in unsettled]
+    anyway = preview(connection, fleet_now, again, [], limits, now, rights_now).changed if noted else []
     due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
     budgets = _budgets(waiting)
     effects = [

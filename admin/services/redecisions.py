@@ -125,6 +125,7 @@ class Preview(NamedTuple):
     changed: list[Redecided]  #: what waits
     returned: list[Decision]  #: of what returns to the queue, as far as they were decided
     undecided: Sequence[Execution | WaitingExecution]  #: those that were not looked at, which would have taken too long
+    unsettled: Sequence[WaitingExecution]  #: what waits and may not stay where it is, or may leave it
 
 
 def preview(
@@ -151,7 +152,8 @@ def preview(
     changes = decider.changes(again, taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
-    return Preview(changed, returned, [*returning[number:], *unsettled[len(decided) - number :]])
+    undecided = [*returning[number:], *unsettled[len(decided) - number :]]
+    return Preview(changed, returned, undecided, unsettled)
 
 
 def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:

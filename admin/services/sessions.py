@@ -36,7 +36,7 @@ class StartedSession(NamedTuple):
     """A new session; only the hash of its id is stored."""
 
     id: str
-    expires_at: datetime
+    session: Session
 
 
 def start_session(
@@ -63,7 +63,7 @@ def start_session(
     with context.database.writing() as connection:
         sessions.remove_expired(connection, now)
         sessions.add(connection, session)
-    return StartedSession(id, expires_at)
+    return StartedSession(id, session)
 
 
 def identify_session(context: Context, id: str, shared_tokens: Callable[[], tuple[bytes, ...]] | None) -> Identity:
@@ -118,10 +118,13 @@ def _is_shared(session: Session, shared_tokens: Callable[[], tuple[bytes, ...]] 
     )
 
 
-def end_session(context: Context, id: str) -> None:
-    """End a session, if there is one."""
+def end_session(context: Context, id: str) -> Session | None:
+    """End a session, which is answered as it was; None where there was none."""
+    hashed = tokens.hash_of(id)
     with context.database.writing() as connection:
-        sessions.remove(connection, tokens.hash_of(id))
+        session = sessions.get(connection, hashed)
+        sessions.remove(connection, hashed)
+    return session if session is not None and session.expires_at > context.clock() else None
 
 
 def name_of(hashed: str) -> str:

@@ -95,7 +95,8 @@ class PoolShares:
     examined: int  #: executions, the newest
     examined_since: datetime | None  #: when the oldest of them was created
     total: int  #: executions of the window, up to `ShareLimits.counted`
-    unplaced: int  #: those of the examined ones that no cluster was able to take
+    requested: int  #: those of the examined ones that asked for a strategy themselves, which no number counts
+    unplaced: int  #: those of the others that no cluster was able to take
     not_counted: Sequence[str]  #: what the numbers leave out, in sentences
     changes: Sequence[Regrouping]  #: of the definition since the window began, oldest first
     by: str | None = None  #: what the executions were counted by, one of `SHARED_BY`, if that was asked
@@ -104,7 +105,7 @@ class PoolShares:
 
     @property
     def placed(self) -> int:
-        return self.examined - self.unplaced
+        return self.examined - self.requested - self.unplaced
 
     @property
     def summary(self) -> str:
@@ -195,7 +196,10 @@ def pool_shares(
         kept = most.definition_changes if is_managed else 0
         changes = row_changes.definition_changes_since(connection, FleetKind.POOL.value, name, window.after, kept)
         pruned = list(_pruned(connection, window, is_managed=is_managed))
-        placement = _placement(connection, examined, placings)
+        # What asked for a strategy itself tells nothing of what the pool promises.
+        is_beside = {digest: placing.is_beside(group.strategy) for digest, placing in placings.items()}
+        counted = [execution for execution in examined if not is_beside[execution.placement_trail]]
+        placement = _placement(connection, counted, placings)
         members = member_changes(changes)
         promised = shares_promised_by(placement.weightings) if placement.placed else promised_shares(group)
         # Those that are no members any more stand behind those that are.
@@ -212,11 +216,16 @@ def pool_shares(
         examined=len(examined),
         examined_since=examined[-1].created_at if examined else None,
         total=total,
-        unplaced=sum(execution.cluster is None for execution in examined),
-        not_counted=[*_not_counted(len(examined), total, most, clusters, each), *pruned],
+        requested=len(examined) - len(counted),
+        unplaced=sum(execution.cluster is None for execution in counted),
+        not_counted=[
+            *_not_counted(len(examined), total, most, clusters, each),
+            *_requested(len(examined) - len(counted)),
+            *pruned,
+        ],
         changes=regroupings(changes),
         by=by,
-        groups=_count_groups(context.access, examined, by) if by else (),
+        groups=_count_groups(context.access, counted, by) if by else (),
         is_other=any(
             weighting.weights != weights or weighting.strategy != group.strategy for weighting in placement.weightings
         ),
@@ -255,6 +264,13 @@ def _pruned(connection: Connection, window: Window, *, is_managed: bool) -> Iter
     if cutoffs.revisions is not None and cutoffs.revisions > window.after and is_managed:
         time = show_time(cutoffs.revisions)
         yield f"Revisions made before {time} are pruned, so who joined or left the pool before is not known."
+
+
+def _requested(number: int) -> Iterator[str]:
+    if number == 1:
+        yield "1 execution is not counted, which asked for another strategy than the pool's."
+    elif number:
+        yield f"{number} executions are not counted, which asked for another strategy than the pool's."
 
 
 def _not_counted(

@@ -104,7 +104,11 @@ def taken_by_waiting(
     is what agents have of it.
     """
     unreported = [name for name, cluster in clusters.items() if cluster.state.has_unreported_agent]
-    rows = [*connection.execute(_TAKEN[leased_only], {"clusters": list(clusters), "now": now})]
+    if len(clusters) > _MOST_CLUSTERS_NAMED:
+        all_taken = connection.execute(_TAKEN_OF_ALL[leased_only], {"now": now})
+        rows = [row for row in all_taken if row[0] in clusters]
+    else:
+        rows = [*connection.execute(_TAKEN[leased_only], {"clusters": list(clusters), "now": now})]
     rows += connection.execute(_HELD, {"clusters": unreported}) if unreported else ()
     taken = _taken(rows, clusters)
     by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
@@ -125,13 +129,18 @@ def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str,
 
 #: What executions ask for together, and how many there are.
 SUMS = (*(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS), func.count())
+#: A statement about more clusters is longer than what waits at all of them, by cluster.
+_MOST_CLUSTERS_NAMED = 100
+_MAY_START_NOW = (QUEUED, OPEN, MAY_START)
 #: What waits at some clusters, and may start.
-WAITS_AT = (QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
+WAITS_AT = (*_MAY_START_NOW, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
 #: Whether it is known what one asks of a cluster's graph.
 ASKS_GRAPH = _columns.asks.is_not(None)
 _TOGETHER = (_columns.cluster, _columns.exclusive, ASKS_GRAPH)
 _SUM_DEMANDS = select(*_TOGETHER, *SUMS).group_by(*_TOGETHER)
 _ALL_TAKEN = _SUM_DEMANDS.where(*WAITS_AT)
+_WITH_CLUSTER = _SUM_DEMANDS.where(*_MAY_START_NOW, _columns.cluster.is_not(None))
+_TAKEN_OF_ALL = {False: _WITH_CLUSTER, True: _WITH_CLUSTER.where(LEASED)}
 _TAKEN = {False: _ALL_TAKEN, True: _ALL_TAKEN.where(LEASED)}
 _ALL_ASKED = (
     select(_columns.cluster, _columns.asks, func.count())

@@ -20,13 +20,14 @@ from ctl.client.times import parse_time
 _HELP = """Show logins, what was done with tokens, and denied requests, newest first.
 
 \b
-  WRONG_TOKEN    a token that is unknown, revoked or expired, or not for what was asked
-  FORBIDDEN      a caller who is known and may not do this
-  LOGIN          the first use of a login at an OpenID provider
-  TOKEN_CREATED  a user or a cluster got a token
-  TOKEN_REVOKED  a token was revoked, or all tokens of a user or cluster that was deleted
-  SESSION_ENDED  a session of the console was ended by its id
-  NEW_ADDRESS    a user's token was used from an address for the first time
+  WRONG_TOKEN      a token that is unknown, revoked or expired, or not for what was asked
+  FORBIDDEN        a caller who is known and may not do this
+  LOGIN            the first use of a login at an OpenID provider
+  TOKEN_CREATED    a user or a cluster got a token
+  TOKEN_REVOKED    a token was revoked, or all tokens of a user or cluster that was deleted
+  SESSION_STARTED  somebody signed in at the console
+  SESSION_ENDED    somebody signed out there, or a session was ended by its id
+  NEW_ADDRESS      a user's token was used from an address for the first time
 
 What is denied again and again is one event a minute for each address and user, with how often it happened; of more than
 20 such events of one user or address the others are counted in one. Tokens themselves are never kept. Other workers

@@ -93,7 +93,7 @@ def test_a_refused_form_leads_back_to_its_page(api: FlaskClient) -> None:
     own = f"/console/executions/{PROJECT}/{DOMAIN}/goes-on/cancel"
     token = re.search(r'name="form_token" value="([^"]+)"', api.get(own).text)
     assert token is not None
-    form = {"form_token": token[1], "confirmation": "something else"}
+    form = {"form_token": token[1], "confirmation": "goes-on", "cause": "x" * 5000}
     for page, is_led in (
         (f"http://localhost{own}", True),
         ("http://other.example/console/", False),
@@ -120,9 +120,10 @@ def test_a_form_without_the_token_of_its_page_is_refused(api: FlaskClient) -> No
     refused = api.post(path, data={**form, "form_token": "0.0"}, headers=_OWN)
     assert refused.status_code == 403
     assert "form_expired" in refused.text
-    unnamed = send(api, path, path, confirmation="another")
+    unnamed = send(api, path, path, confirmation="another", cause="It is too slow.")
     assert unnamed.status_code == 400
-    assert "type kept to confirm" in unnamed.text
+    assert "This does not name it: type kept to confirm." in unnamed.text
+    assert 'name="cause" maxlength="1000" value="It is too slow."' in unnamed.text
     assert execution(api, "kept")["closure"]["phase"] == "QUEUED"
     assert send(api, path, path, confirmation="kept").status_code == 303
 

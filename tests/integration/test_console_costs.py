@@ -12,7 +12,8 @@ from flask.testing import FlaskClient
 from admin.core.executions import consequences
 from admin.core.placement.routes import Route
 from admin.core.settings.scopes import Scope
-from admin.store import token_requests
+from admin.services.definitions import current_fleet
+from admin.store import execution_queue, token_requests
 from tests.conftest import MakeApp
 from tests.support.apps import context_of
 from tests.support.http_agents import write_configuration
@@ -105,3 +106,14 @@ def test_a_short_page_of_uses_looks_at_few_scopes(make_app: MakeApp) -> None:
         page = get(api, f"uses?label=all&limit=1&reach=true&token={page['token']}")
         reached += page["scopes"]
     assert reached == get(api, "uses?label=all&limit=100&reach=true")["scopes"]
+
+
+def test_what_waits_is_told_of_many_clusters_as_of_each(make_app: MakeApp, tmp_path: Path) -> None:
+    api = large(make_app, tmp_path)
+    created(api, "e", cluster="c7")
+    context = context_of(api.application)
+    with context.database.reading() as connection:
+        clusters, now = current_fleet(context, connection).clusters, context.clock()
+        taken = execution_queue.taken_by_waiting(connection, clusters, now)
+        assert taken == execution_queue.taken_by_waiting(connection, {"c7": clusters["c7"]}, now)
+    assert taken["c7"]["executions"] == 1

@@ -25,6 +25,7 @@ from tests.support.placing import (
     execution,
     get,
     ok,
+    put_attribute,
     put_cluster,
     put_pool,
     register_plan,
@@ -103,7 +104,8 @@ def test_silent_rungs_are_folded_and_each_loser_has_its_reason(shared: FlaskClie
 
 
 def test_controls_of_a_log_are_shown_and_do_nothing() -> None:
-    assert visible("\x1b[1m\x00\r\n\ta\rb\x7f\x9b\u202e") == "␛[1m␀\n\ta␍b␡⟨U+009B⟩⟨U+202E⟩"
+    assert visible("a \x1b[1;31mred\x1b[0m b") == "a red b"
+    assert visible("\x1b[1A\x00\r\n\ta\rb\x7f\x9b\u202e") == "␛[1A␀\n\ta␍b␡⟨U+009B⟩⟨U+202E⟩"
 
 
 def test_a_log_is_shown_by_pieces_followed_and_downloaded(agent: PlayedAgent) -> None:
@@ -111,7 +113,7 @@ def test_a_log_is_shown_by_pieces_followed_and_downloaded(agent: PlayedAgent) ->
     assert "It has printed nothing yet." in main(api.get(page))
     agent.sync(logs=[agent.log("e", 0, HOSTILE_LOG.encode())])
     shown = api.get(f"{page}?offset=0")
-    assert "␛[31mred␛[0m ␀ ⟨U+202E⟩right to left\n&lt;b&gt;bold&lt;/b&gt;\nwww" in shown.text
+    assert "red ␀ ⟨U+202E⟩right to left\n&lt;b&gt;bold&lt;/b&gt;\nwww" in shown.text
     assert len(shown.text) < 150_000
     text, offset = "", 0
     while piece := ok(api.get(f"{page}/piece?offset={offset}&stream=stdout&attempt=1")):
@@ -134,6 +136,8 @@ def test_a_log_of_long_lines_is_shown_from_its_end(agent: PlayedAgent) -> None:
     assert f"299 {'w' * 1000}" in shown
     assert "\n1 w" not in shown
     assert "From its beginning" in shown
+    assert "Next piece" not in shown  # this is the end of what there is
+    assert "Next piece" in api.get(f"{page}?offset=0").text
 
 
 def test_a_log_that_is_no_text_is_downloaded_as_it_is(agent: PlayedAgent) -> None:
@@ -301,6 +305,17 @@ def test_an_ad_hoc_job_is_placed_refused_at_its_fields_and_created_once(shared: 
     assert job["environment"] == {"LEVEL": "high=er", "EMPTY": ""}
     like = shared.get(f"{page}?like={project}/{DOMAIN}/{made['id']['name']}").text
     assert "echo &#39;two words&#39; &#39;it&#39;&#34;&#39;&#34;&#39;s&#39;" in like
+
+
+def test_a_job_above_a_limit_is_told_once_with_the_way_to_raise_it(shared: FlaskClient, project: str) -> None:
+    put_attribute(shared, "project-domain", "task_resource_attributes", {"limits": {"cpu": "2"}}, project=project)
+    asked = {"project": project, "domain": DOMAIN, "spec.job.command": "true", "spec.job.resources.requests.cpu": "64"}
+    edit = f'href="/console/settings/edit?project={project}&amp;domain={DOMAIN}&amp;resource_type=TASK_RESOURCE"'
+    part = send(shared, "/console/create/place?part=answer", "/console/create", **asked).text
+    assert (part.count("64 is above the limit of 2"), part.count(edit)) == (1, 1)
+    refused = send(shared, "/console/create", "/console/create", **asked).text
+    assert refused.count("64 is above the limit of 2") == 2  # above all of it, and at the field
+    assert refused.count(edit) == 1
 
 
 def test_a_launch_plan_is_found_and_its_inputs_are_typed(shared: FlaskClient, project: str, plan: str) -> None:

@@ -163,7 +163,7 @@ def test_a_switch_shows_first_what_it_would_do_and_asks_for_the_name(app: Flask,
     assert "No cluster takes work then: every new execution waits until one does." in page
     wrong = send(fleet, path, path, confirmation="west", reason="New disks.", deadline="10m")
     assert wrong.status_code == 400
-    assert "Confirmation does not name it: type east to confirm." in words_of(wrong.text)
+    assert "This does not name it: type east to confirm." in words_of(wrong.text)
     assert 'value="New disks."' in wrong.text
     assert 'id="wrong-deadline"' in send(fleet, path, path, confirmation="east", deadline="soon").text
     assert get(fleet, "clusters/east")["draining"] is False

@@ -96,6 +96,20 @@ FORMS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         {"confirmation": "{session}"},
         (),
     ),
+    "/define/token-pool": (
+        "/console/define/token-pool",
+        {"name": "p-{role}", "capacity": "3", "action": "apply"},
+        ("operator",),
+    ),
+    "/define/token-pool/delete": (
+        "/console/define/token-pool/delete?name=spare",
+        {"confirmation": "spare"},
+        ("operator",),
+    ),
+    "/define/group": ("/console/define/group", {"name": "g-{role}", "users": "ada", "action": "apply"}, ()),
+    "/define/group/delete": ("/console/define/group/delete?name=ml", {"confirmation": "ml"}, ()),
+    "/define/grant": ("/console/define/grant", {"role": "viewer", "user": "{role}", "action": "apply"}, ()),
+    "/define/grant/delete": ("/console/define/grant/delete?name={grant}", {"confirmation": "{grant}"}, ()),
 }
 #: Forms that everybody may send: they read, or are about the sender's own session.
 HARMLESS = {"/console/sign-in", "/console/sign-out", "/console/what-if"}
@@ -126,7 +140,15 @@ class World:
         row = {"attributes": {"matching_attributes": pool(f"before-{role}")}}
         written = self.ada.do("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", row)
         number = str(written["revision"])
-        return {"role": role, "version": number, "revision": number, "prefix": self.prefix, "session": self.session}
+        grant = self.ada.get(f"grants?user={role}")["grants"][0]["name"]
+        return {
+            "role": role,
+            "grant": grant,
+            "version": number,
+            "revision": number,
+            "prefix": self.prefix,
+            "session": self.session,
+        }
 
 
 def fill(ada: Person) -> None:
@@ -138,6 +160,8 @@ def fill(ada: Person) -> None:
     ada.do("POST", "executions", asked("ended"))
     ada.do("DELETE", f"executions/{PROJECT}/{DOMAIN}/ended", {"cause": "It was wrong."})
     ada.do("POST", "token_pools", {"token_pool": {"name": "hive", "capacity": 9}})
+    ada.do("POST", "token_pools", {"token_pool": {"name": "spare", "capacity": 9}})
+    ada.do("POST", "groups", {"group": {"name": "ml", "users": ["ada"]}})
     for role in ROLES:
         place = {"project": PROJECT, "domain": DOMAIN}
         claim = {"token": f"etl-{role}", "pools": {"hive": 1}, "lease_seconds": 600, **place}

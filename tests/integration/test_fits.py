@@ -150,7 +150,7 @@ def test_why_not_one_cluster_is_answered_of_a_request_and_of_an_execution(fleet:
         question = answer["why_not"]
         assert (question["cluster"], question["candidate"], question["chosen"]) == ("large", False, False)
         assert f"luster 'large' {verdict}" in question["message"]
-        assert question["message"].endswith(". It could run it now.")
+        assert question["message"].endswith(". It could run it now if it were a candidate.")
     question = place(fleet, why_not="unseen")["why_not"]
     assert question["message"].startswith("Cluster 'unseen' is not a candidate: is not in pool 'gpu' as defined, ")
     assert question["message"].endswith(
@@ -220,4 +220,4 @@ def test_of_a_deleted_pool_the_clusters_still_say_whether_they_could_run_it(flee
     assert message.startswith("As of decision 1, made at ")
     gone = "cluster 'large' was not a candidate. As the fleet is now: pool 'gpu' is gone from the fleet, revision "
     assert gone in message
-    assert message.endswith(". It could run it now.")
+    assert message.endswith(". It could run it now if it were a candidate.")

@@ -148,7 +148,7 @@ def test_why_not_one_cluster_is_said_first(fleet: Rainbowctl) -> None:
     ):
         text = re.sub(r"\s+", " ", fleet(line).partition("\n\n")[0] + fleet(line).partition("\n\n")[2])
         assert f"luster '{sentence} not in pool 'trees' as defined, revision " in text
-        assert "It could run it now." in text
+        assert "It could run it now if it were a candidate." in text
         flags = line.replace(" -- true", " -o json -- true") if " -- true" in line else f"{line} -o json"
         assert json.loads(fleet(flags))["why_not"]["candidate"] is False
     assert "Did you mean 'oak'?" in fleet(f"explain execution placed {HERE} --whyNot oakk", status=3)

@@ -69,6 +69,20 @@ def test_whoever_may_not_see_tokens_of_others_sees_and_ends_sessions_of_their_ow
     assert {(event["user"], event["proof"]) for event in events} == {("bea", "token")}
 
 
+def test_signing_in_and_out_is_audited(app: Flask) -> None:
+    ada = made_user(app)
+    browser, _ = signed_in(app, ada)
+    [session] = ada.get("sessions")["sessions"]
+    assert send(browser, "/console/sign-out", "/console/").status_code == 303
+    [ended] = ada.get("audit?event=SESSION_ENDED")["events"]
+    [started] = ada.get("audit?event=SESSION_STARTED")["events"]
+    target = f"session/ada/{session['id']}"
+    for event, word in ((started, "SESSION_STARTED"), (ended, "SESSION_ENDED")):
+        assert (event["event"], event["target"], event["proof"]) == (word, target, "token")
+    assert (started["route"], ended["route"]) == ("/console/sign-in", "/console/sign-out")
+    assert ended["reason"] == "signed out"
+
+
 @pytest.mark.parametrize("by_themselves", [True, False])
 def test_a_session_is_ended_on_its_page_after_its_id_was_typed(app: Flask, by_themselves: bool) -> None:
     ada, bea = made_user(app), made_user(app, "bea", role="viewer")

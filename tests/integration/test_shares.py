@@ -88,6 +88,20 @@ def test_a_weighted_pool_says_which_cluster_was_passed_over_and_why(api: FlaskCl
     assert answer["not_counted"] == []
 
 
+def test_what_asked_for_another_strategy_leaves_the_promise_as_it_is(api: FlaskClient) -> None:
+    put_pool(api, "both", {"local": 3, "west": 1})
+    for cluster in ("local", "west"):
+        report(api, cluster, capacity={"executions": 9}, free={"executions": 9})
+    add(api, "both", "a", "b")
+    created(api, "same", **pool("both"), strategy="weighted")
+    created(api, "beside", **pool("both"), strategy="least-loaded")
+    answer = get(api, "pools/both/shares")
+    assert (answer["placed"], answer["examined"]) == (3, 4)
+    assert by_cluster(answer)["local"]["promised_share"] == 0.75
+    assert "promise" not in answer
+    assert answer["not_counted"] == ["1 execution is not counted, which asked for another strategy than the pool's."]
+
+
 def test_a_pool_that_spills_says_who_was_full(api: FlaskClient) -> None:
     report(api, "local", capacity={"executions": 2}, free={"executions": 2})
     put_pool(api, "spilling", ["local", "west"], strategy="spill")

@@ -20,6 +20,13 @@ if (themeButton) {
 // On a narrow screen the part of the console that is shown may be at the end of the bar.
 document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
+// On a narrow screen filters are folded, so that the list is seen at once.
+if (matchMedia("(max-width: 40rem)").matches) {
+  for (const fold of document.querySelectorAll("details[data-fold]")) fold.open = false;
+}
+// A page that asks for a confirmation is ready to be typed into.
+document.querySelector("form[data-first] input:not([type=hidden])")?.focus({ preventScroll: true });
+
 // Over plain HTTP browsers have no clipboard for scripts: what is to be copied is selected there, and copied as by hand.
 async function copy(node) {
   if (navigator.clipboard) {

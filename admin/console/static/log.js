@@ -48,6 +48,7 @@ function describe() {
 
 function draw() {
   log.textContent = search.value ? text.split("\n").filter((line) => line.includes(search.value)).join("\n") : text;
+  if (follow.checked) log.scrollTop = log.scrollHeight;
   describe();
 }
 

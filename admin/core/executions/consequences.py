@@ -190,9 +190,10 @@ class PlacementObstacles:
         rows: RowsByKind,
         definition: Mapping[str, Any],
         find_before: Callable[[], Manner | None],
+        winner: Rung | None = None,
     ) -> Consequence | None:
         """The same; None also where executions were kept in the same way before, which is asked for only if needed."""
-        manner = self.new_manner_at(scope, rows, definition, find_before)
+        manner = self.new_manner_at(scope, rows, definition, find_before, winner)
         return None if manner is None else self.at(scope, rows, definition)
 
     def new_manner_at(
@@ -201,25 +202,33 @@ class PlacementObstacles:
         rows: RowsByKind,
         definition: Mapping[str, Any],
         find_before: Callable[[], Manner | None],
+        winner: Rung | None = None,
     ) -> Manner | None:
         """The way in which executions at a scope are kept, and were not before.
 
         Those that waited for an agent to come, and then find no cluster at all, are kept in another way.
         """
-        manner = self.manner_at(scope, rows, definition)
+        manner = self.manner_at(scope, rows, definition, winner)
         before = None if manner is None else find_before()
         if manner is None or before is None or manner.code is not before.code:
             return manner
         return manner if before.is_unseen and not manner.is_unseen else None
 
-    def manner_at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Manner | None:
+    def winner_at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Rung:
+        """The rung that decides at a scope, which is the same by every fleet."""
+        return winner_at(scope, rows, definition, self._rules.platform)
+
+    def manner_at(
+        self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], winner: Rung | None = None
+    ) -> Manner | None:
         """The way in which executions at a scope are kept; the same for all that go to one pool or label.
 
-        It takes much less than `at`, which also tells what settings lead there.
+        It takes much less than `at`, which also tells what settings lead there; less still where the rung that decides
+        there is known.
         """
         if self._at_queues(scope, rows.get(kinds.EXECUTION_QUEUE.name, {})) is not None:
             return Manner(ConsequenceCode.REFUSES, is_unseen=False)
-        winner = winner_at(scope, rows, definition, self._rules.platform)
+        winner = winner or self.winner_at(scope, rows, definition)
         place = winner.kind, winner.name
         if place not in self._manners:
             consequence = self._of_route(route_at(scope, rows, definition, self._rules.platform))

@@ -133,4 +133,4 @@ def _message(
     soonest = ""
     if first_end_at is not None:
         soonest = f" The first of those that run ends at the latest {show_due(first_end_at, now)}."
-    return f"No bound: {reason} ({line}).{soonest}"
+    return f"No bound: {reason} ({line}); its agent takes it before that if it has room.{soonest}"

@@ -259,12 +259,12 @@ class Cluster:
         """Whether its agent has been seen and does not sync any more."""
         return not self.is_reachable
 
-    @property
+    @cached_property
     def is_able(self) -> bool:
         """Whether it may get work: enabled, admitted, not cordoned, and its agent is not silent."""
         return self.enabled and self.state.takes_work and self.is_reachable
 
-    @property
+    @cached_property
     def off_because(self) -> str:
         """What keeps work away from it, such as `disabled` or `cordoned,lost`; "" where nothing does."""
         states = {
@@ -313,6 +313,8 @@ class Cluster:
 
     def with_state(self, state: ClusterState) -> Cluster:
         """The same cluster in another state; amounts are read again only if the report is another one."""
+        if state is self.state:
+            return self
         machine = self.machine if state.description == self.state.description else None
         if state.report == self.state.report and machine is self.machine:
             return replace(self, state=state)

@@ -150,9 +150,9 @@ def describe_group(
     kind = group.definition.kind
     strategy = f" ({group.strategy})" if kind is FleetKind.POOL else ""
     off = {
-        name: ["weight 0"] if not weight > 0 else off_because(clusters[name])
+        name: words
         for name, weight in group.members
-        if not weight > 0 or off_because(clusters[name])
+        if (words := ["weight 0"] if not weight > 0 else off_because(clusters[name]))
     }
     made_by = {name: provenance.get(name, {}) for name in off}
     number, able = len(group.members), len(group.members) - len(off)

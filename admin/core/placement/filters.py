@@ -119,6 +119,8 @@ def describe_expected(cluster: Cluster) -> str:
 def could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
     """Whether a cluster that has been seen and is not lost could run the job, though perhaps not now."""
     seen = [candidate for candidate in candidates if candidate.cluster.health not in (Health.EXPECTED, Health.LOST)]
+    if not seen:
+        return False
     unable = set[int]().union(*(filter_.drop(seen, workload) for filter_ in _LASTING))
     return len(unable) < len(seen)
 

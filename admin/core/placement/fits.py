@@ -211,7 +211,7 @@ def _describe_fit(entry: JsonObject, *, with_state: bool = False) -> str:
     because = f": {reasons}" if reasons else ""
     match CouldRun(entry["could_run"]):
         case CouldRun.NOW:
-            return "It could run it now."
+            return "It could run it now." if with_state else "It could run it now if it were a candidate."
         case CouldRun.LATER:
             return f"It could run it, though not now{because}."
         case CouldRun.UNKNOWN:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, SPILL, Group
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import ALL_FILTERS
+from admin.core.placement.routes import REQUEST
 from admin.core.provenance import Provenance
 
 #: Why a cluster is passed over, by the filter that drops it.
@@ -83,6 +84,7 @@ class Placing:
 
     def __init__(self, trail: Mapping[str, Any]) -> None:
         self._strategy = trail["strategy"]
+        self._is_requested = trail.get("strategy_source") == REQUEST
         self._weights = {candidate["cluster"]: candidate["weight"] for candidate in trail["candidates"]}
         self._dropped = {
             candidate["cluster"]: REASONS[failed["filter"]]
@@ -101,6 +103,10 @@ class Placing:
     def strategy(self) -> str:
         """The strategy by which it was decided."""
         return str(self._strategy)
+
+    def is_beside(self, strategy: str) -> bool:
+        """Whether the request asked for another strategy, in place of this one of the pool."""
+        return self._is_requested and self._strategy != strategy
 
     @property
     def cost(self) -> int:

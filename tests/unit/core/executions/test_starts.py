@@ -54,8 +54,9 @@ def test_without_a_time_limit_there_is_no_bound() -> None:
     started = start([ahead("a", 60, 10), ahead("b", None, 5)], [ahead("c"), ahead("d")])
     assert (started.latest_at, started.unlimited) == (None, 3)
     assert started.message == (
-        "No bound: p/d/b has no time limit, nor have 2 others (the agent of birch has 2, and 2 wait before it). The "
-        "first of those that run ends at the latest at 2026-03-01T12:00:50Z."
+        "No bound: p/d/b has no time limit, nor have 2 others (the agent of birch has 2, and 2 wait before it); its "
+        "agent takes it before that if it has room. The first of those that run ends at the latest at "
+        "2026-03-01T12:00:50Z."
     )
     assert "p/d/b has no time limit (the agent" in start([ahead("b", None, 5)], []).message
 

@@ -158,7 +158,7 @@ def describe_untold(name: str) -> str:
 
 def test_one_cluster_is_told_in_a_sentence() -> None:
     start = "is not a candidate: is not in pool 'gpu' as defined."
-    assert described("large") == f"Cluster 'large' {start} It could run it now."
+    assert described("large") == f"Cluster 'large' {start} It could run it now if it were a candidate."
     assert described("cordoned") == f"Cluster 'cordoned' {start} It could run it, though not now."
     assert described("full").endswith("It could run it, though not now: is full (62 of 64 cpu taken, 8 wanted).")
     assert described("bare") == (
@@ -196,7 +196,7 @@ def test_a_cluster_is_told_as_of_the_decision_and_as_it_is_now() -> None:
     other = {"cluster": "a", "why_not": "is cordoned; is not in pool 'gpu' as defined", "could_run": "now"}
     assert describe_entry(other, is_candidate=False, decided=decided).message == (
         "As of decision 2, made at 2026-03-01T12:00:00Z, cluster 'a' was not a candidate. "
-        "As the fleet is now: is cordoned; is not in pool 'gpu' as defined. It could run it now."
+        "As the fleet is now: is cordoned; is not in pool 'gpu' as defined. It could run it now if it were a candidate."
     )
     chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, decided=decided)
     assert chosen.message == "As of decision 2, made at 2026-03-01T12:00:00Z, cluster 'a' was chosen."
