@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select, tuple_
 
-from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.store.execution_tables import executions
 from admin.store.executions import (
     LEASED,
     OPEN,
     SELECT_EXECUTION,
     SELECT_LISTED,
+    UNLEASED,
     Execution,
     ExecutionId,
     ListedExecution,
@@ -56,18 +58,41 @@ def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedEx
 
 def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
     """How many unfinished executions each cluster has in each phase."""
-    query = (
-        select(_columns.cluster, _columns.phase, func.count())
-        .where(_IS_UNFINISHED, _columns.cluster.is_not(None))
-        .group_by(_columns.cluster, _columns.phase)
+    counts = Counter[tuple[str, str]]()
+    for cluster, count in connection.execute(_WAITING_BY_CLUSTER):
+        counts[cluster, Phase.QUEUED.value] = count
+    for query in (_LEASED_BY_CLUSTER, _GOING_ON_BY_CLUSTER):
+        for cluster, phase, count in connection.execute(query):
+            counts[cluster, phase] += count
+    return counts
+
+
+#: What waits is counted along an index of it alone, in which no execution needs to be looked up.
+_WAITING_BY_CLUSTER = (
+    select(_columns.cluster, func.count()).where(*UNLEASED, _columns.cluster.is_not(None)).group_by(_columns.cluster)
+)
+_LEASED_BY_CLUSTER = (
+    select(_columns.cluster, _columns.phase, func.count())
+    .where(LEASED, _columns.cluster.is_not(None))
+    .group_by(_columns.cluster, _columns.phase)
+)
+#: Of which no agent has a lease any more, such as at silent clusters.
+_GOING_ON_BY_CLUSTER = (
+    select(_columns.cluster, _columns.phase, func.count())
+    .where(
+        OPEN,
+        _columns.phase.in_([phase.value for phase in UNFINISHED if phase is not Phase.QUEUED]),
+        _columns.lease_expires_at.is_(None),
+        _columns.cluster.is_not(None),
     )
-    return {(cluster, phase): count for cluster, phase, count in connection.execute(query)}
+    .group_by(_columns.cluster, _columns.phase)
+)
 
 
 def leases_by_cluster(connection: Connection) -> dict[str, int]:
     """How many leases each cluster's agent has."""
-    query = select(_columns.cluster, func.count()).where(_IS_UNFINISHED, _columns.lease_expires_at.is_not(None))
-    return {row[0]: row[1] for row in connection.execute(query.group_by(_columns.cluster))}
+    query = select(_columns.cluster, func.count()).where(LEASED).group_by(_columns.cluster)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def count(connection: Connection, **columns: str) -> int:
