@@ -32,7 +32,7 @@ class Noun:
     title: str
     permission: str
     fields: tuple[Field, ...]
-    list: tuple[str, ...]  #: the page of the list, below which that of each one is
+    listed: tuple[str, ...]  #: the page of the list, below which that of each one is
     options: Callable[[Mapping[str, Any]], list[str]]  #: what is filled in as options of rainbowctl
     suggested: tuple[str, ...] = ()
     is_of_scope: bool = False  #: whether it belongs to a scope, and is not changed but given and taken away
@@ -41,7 +41,7 @@ class Noun:
 
     def home(self, name: str | None = None) -> str:
         """The page of one of them; of those that have none that of all."""
-        return page(*self.list, *([] if not name or self.is_of_scope else [name]))
+        return page(*self.listed, *([] if not name or self.is_of_scope else [name]))
 
     def stored(self, name: str) -> tuple[dict[str, str], int]:
         """One that is stored as its form shows it, and its version."""
@@ -96,7 +96,7 @@ _NOUNS = (
             Field("caps.execution", "Cap of each execution", "integer"),
             _DESCRIPTION,
         ),
-        list=("token-pools",),
+        listed=("token-pools",),
         options=_pool_options,
     ),
     Noun(
@@ -110,7 +110,7 @@ _NOUNS = (
             Field("groups", "Groups", "words", hint="Whose members are members too."),
             _DESCRIPTION,
         ),
-        list=("access", "groups"),
+        listed=("access", "groups"),
         options=_group_options,
     ),
     Noun(
@@ -127,7 +127,7 @@ _NOUNS = (
             Field("workflow", "Workflow"),
             Field("launch_plan", "Launch plan"),
         ),
-        list=("access", "grants"),
+        listed=("access", "grants"),
         options=_grant_options,
         suggested=("roles", "users", "groups", "projects", "domains"),
         is_of_scope=True,

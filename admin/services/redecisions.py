@@ -152,7 +152,7 @@ def preview(
     changes = decider.changes(again, taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
-    undecided = [*returning[number:], *unsettled[len(decided) - number :]]
+    undecided: list[Execution | WaitingExecution] = [*returning[number:], *unsettled[len(decided) - number :]]
     return Preview(changed, returned, undecided, unsettled)
 
 
