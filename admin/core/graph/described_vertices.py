@@ -18,6 +18,8 @@ _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 1000
 _OF_METADATA = frozenset(("type", "size", "unit", "name", "properties"))
 #: Fields of a vertex that mean the same everywhere, and the types that they may have.
 _MEANT = {"arch": (str,), "os": (str,), "model": (str, int, float)}
+#: All fields of a vertex that mean something here.
+_KNOWN = _OF_METADATA | _MEANT.keys()
 #: What jobs call a place of theirs, and clusters do not have.
 _SLOT = "slot"
 #: All that most vertices of the main graph say.
@@ -133,7 +135,8 @@ class VertexReader:
             is_repeated = name == "type" and isinstance(metadata, dict) and metadata.get(name) == vertex[name]
             if not is_repeated:
                 self._problems.add((*where, name), "is outside the metadata of the vertex: move it there.")
-        self._problems.add_unknown(where, vertex, OF_VERTEX | _OF_METADATA)
+        others = [name for name in vertex if name not in _OF_METADATA]
+        self._problems.add_unknown(where, others, OF_VERTEX, " Anything else belongs into the metadata.")
 
     def _main_feature(self, metadata: Mapping[Any, Any], where: Path, type_: Any, size: Any) -> Feature:
         """What requirements may ask of a vertex of the main graph."""
@@ -147,6 +150,10 @@ class VertexReader:
 
     def _check_meant(self, metadata: Mapping[Any, Any], where: Path) -> None:
         """Report fields that have a meaning, and values that cannot have it."""
+        for name in [str(name) for name in metadata if name not in _KNOWN]:
+            meant = name.lower()
+            if meant in _KNOWN and meant not in metadata:
+                self._problems.add((*where, name), f"is not read: did you mean '{meant}'?")
         for name, types in _MEANT.items():
             value = metadata.get(name)
             if value is not None and type(value) not in types:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from admin.core.problems import Path, Problem, dotted, shorten, unknown_problem
@@ -27,10 +27,10 @@ class DescriptionProblems:
         if len(self.all) >= MOST_PROBLEMS:
             raise Stop
 
-    def add_unknown(self, where: Path, document: Mapping[Any, Any], known: Collection[str]) -> None:
-        """A problem for each key of a document that its format does not have there."""
-        for name in [str(name) for name in document if name not in known]:
-            self.add((*where, name), unknown_problem("", "field", name, known).reason)
+    def add_unknown(self, where: Path, names: Iterable[Any], known: Collection[str], remedy: str = "") -> None:
+        """A problem for each of some keys that its format does not have there."""
+        for name in [str(name) for name in names if name not in known]:
+            self.add((*where, name), unknown_problem("", "field", name, known).reason + remedy)
 
     def stop_if_any(self) -> None:
         if self.all:

@@ -252,6 +252,8 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
         (changed("graph/nodes/n1/metdata", {}), "graph.nodes.n1.metdata", "Did you mean 'metadata'?"),
         (changed("graph/nodes/n1/properties", {}), "graph.nodes.n1.properties", "is outside the metadata"),
         (changed("graph/nodes/n1/name", "x"), "graph.nodes.n1.name", "is outside the metadata"),
+        (changed("graph/nodes/n1/colour", "red"), "graph.nodes.n1.colour", "Anything else belongs into the metadata."),
+        (changed("graph/nodes/k1/metadata/Unit", "m"), "graph.nodes.k1.metadata.Unit", "did you mean 'unit'?"),
         (changed("graph/nodes/n1/type", "core"), "graph.nodes.n1.type", "is outside the metadata"),
         (changed("graph/edges/0/relatoin", "in"), "graph.edges.0.relatoin", "Did you mean 'relation'?"),
         (changed("graf", {}), "graf", "Did you mean 'graph'?"),
