@@ -109,7 +109,7 @@ def _read_page(
     """The definitions of a page, and the key of the last one that the next page comes after."""
     page: list[Defined] = []
     examined = whole = 0
-    most = min(_FEW_AT_ONCE, _EXAMINED_AT_ONCE) if readers.conditions else limit + 1
+    most = _FEW_AT_ONCE if readers.conditions else limit + 1
     for noun, read in readers.by_noun(nouns).items():
         last: str | None = after[1] if noun == after[0] else ""
         while last is not None:
@@ -118,7 +118,7 @@ def _read_page(
             found, number, last = read(last, most)
             examined, whole = examined + number, whole + len(found)
             if readers.conditions:
-                most = min(_FEW_AT_ONCE, _EXAMINED_AT_ONCE) if found else _EXAMINED_AT_ONCE
+                most = _FEW_AT_ONCE if found else _EXAMINED_AT_ONCE
             page += readers.selected(found)
             if len(page) > limit:
                 return page[:limit], (page[limit - 1].noun, page[limit - 1].name)
@@ -269,7 +269,7 @@ class _Readers:
         if after:
             noun, *names = after.split("/")
             key = key_at(self._context.settings.kinds.find(noun).name, _scope_of(names))
-        page = attributes.changed(self._connection, filters, self.conditions, key, most=most)
+        page = attributes.examine_changes(self._connection, filters, self.conditions, key, most=most)
         definitions = []
         for row in page.rows:
             made_by = pruned_provenance(row.version, LastChange(row.updated_at, row.updated_by, row.claimed_by))

@@ -102,7 +102,7 @@ def find_new_obstacles(
     for scope in places:
         definition = definitions.get(scope, {})
         winner = then.winner_at(scope, after, definition)
-        find_before = partial(now.manner_at, scope, before, definition, None if changes else winner)
+        find_before = partial(now.obstacle_at, scope, before, definition, None if changes else winner)
         consequence = then.newly_at(scope, after, definition, find_before, winner)
         if consequence is None:
             continue

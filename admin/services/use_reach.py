@@ -13,7 +13,7 @@ from admin.core.executions.consequences import (
     KIND_OF_ROUTE,
     KINDS,
     ConsequenceCode,
-    Manner,
+    Obstacle,
     PlacementObstacles,
     winner_at,
 )
@@ -150,11 +150,11 @@ class _Loss:
         if not self._is_felt:
             return None
 
-        def find_before() -> Manner | None:
-            return None if self._now is None else self._now.manner_at(scope, rows, definition)
+        def find_before() -> Obstacle | None:
+            return None if self._now is None else self._now.obstacle_at(scope, rows, definition)
 
-        manner = self._then.new_manner_at(scope, rows, definition, find_before)
-        return None if manner is None else manner.code
+        obstacle = self._then.new_obstacle_at(scope, rows, definition, find_before)
+        return None if obstacle is None else obstacle.code
 
 
 def _is_reached(context: Context, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:

@@ -189,7 +189,7 @@ _OF_CHANGE = {
 }
 
 
-def changed(
+def examine_changes(
     connection: Connection,
     filters: Filter,
     conditions: Iterable[RowCondition],

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sqlalchemy import BindParameter, Connection, Text, bindparam, delete, func, not_, or_, select, update
 
-from admin.core.settings.scopes import SCOPE_KEYS, Scope
+from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.token_pools.answers import MOST_HOLDERS
 from admin.core.token_pools.claims import EXECUTION_PREFIX, RUNS_ALREADY
 from admin.core.token_pools.grants import Grant
@@ -263,13 +263,9 @@ def _present(ledger: Ledger) -> Iterable[Grant]:
             yield grant
 
 
-def _place_columns(place: Scope) -> dict[str, str]:
-    return {key: getattr(place, key) for key in SCOPE_KEYS}
-
-
 def _grant_row(grant: Grant) -> dict[str, object]:
     values = {name: value for name, value in vars(grant).items() if name != "place"}
-    return {**values, **_place_columns(grant.place)}
+    return {**values, **grant.place._asdict()}
 
 
 def _grant(row: AnyRow) -> Grant:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from sqlalchemy import BindParameter, Connection, and_, bindparam, func, or_, select
 
-from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.token_pools.lines import Age, Standing, Status, Waiter
 from admin.core.token_pools.queues import SHORT_LINE, Queue, queue_of
 from admin.store.keys import KeyedQuery, scope_of
@@ -166,7 +165,7 @@ def waiter_row(pool: str, waiter: Waiter) -> dict[str, object]:
     standings = {name: [standing.status.value, standing.share] for name, standing in waiter.standings.items()}
     queue = queue_of(waiter.amounts, waiter.caps, waiter.place, waiter.priority, waiter.weight)
     own = {"standings": standings, "queue": None if queue is None else queue.text}
-    return {"pool": pool, **values, **own, **{key: getattr(waiter.place, key) for key in SCOPE_KEYS}}
+    return {"pool": pool, **values, **own, **waiter.place._asdict()}
 
 
 def _by_pool(pools: Iterable[str], rows: Iterable[AnyRow]) -> dict[str, list[Waiter]]:

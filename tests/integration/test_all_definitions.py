@@ -198,6 +198,7 @@ SELECTED: dict[str, Callable[[Any, Any], bool]] = {
 def test_definitions_are_selected_by_what_is_known_of_them(
     api: FlaskClient, monkeypatch: pytest.MonkeyPatch, noun: str, at_once: int
 ) -> None:
+    monkeypatch.setattr(all_definitions, "_FEW_AT_ONCE", min(all_definitions._FEW_AT_ONCE, at_once))
     monkeypatch.setattr(all_definitions, "_EXAMINED_AT_ONCE", at_once)
     monkeypatch.setattr(all_definitions, "_MOST_EXAMINED", 2 * at_once)
     settle(api)

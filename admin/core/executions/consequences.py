@@ -58,8 +58,8 @@ class Consequence:
     is_unseen: bool = False  #: whether they wait at clusters whose agents have not been seen
 
 
-class Manner(NamedTuple):
-    """The way in which executions are kept from being placed."""
+class Obstacle(NamedTuple):
+    """That executions are kept from being placed, without why."""
 
     code: ConsequenceCode
     is_unseen: bool  #: whether they wait at clusters whose agents have not been seen
@@ -160,7 +160,7 @@ class PlacementObstacles:
         self._by_place: dict[tuple[RouteKind, str | None], Consequence | None] = {}  #: of all others
         self._evaluations: dict[tuple[RouteKind, str], Evaluation] = {}
         self._by_queue_rows: dict[tuple[object, ...], Consequence | None] = {}
-        self._manners: dict[tuple[RouteKind, str | None], Manner | None] = {}
+        self._obstacles: dict[tuple[RouteKind, str | None], Obstacle | None] = {}
 
     def at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Consequence | None:
         """That executions at a scope are refused, or wait, and why; None where a cluster takes them.
@@ -189,51 +189,51 @@ class PlacementObstacles:
         scope: Scope,
         rows: RowsByKind,
         definition: Mapping[str, Any],
-        find_before: Callable[[], Manner | None],
+        find_before: Callable[[], Obstacle | None],
         winner: Rung | None = None,
     ) -> Consequence | None:
-        """The same; None also where executions were kept in the same way before, which is asked for only if needed."""
-        manner = self.new_manner_at(scope, rows, definition, find_before, winner)
-        return None if manner is None else self.at(scope, rows, definition)
+        """The same; None also where the same obstacle was there before, which is asked for only if needed."""
+        obstacle = self.new_obstacle_at(scope, rows, definition, find_before, winner)
+        return None if obstacle is None else self.at(scope, rows, definition)
 
-    def new_manner_at(
+    def new_obstacle_at(
         self,
         scope: Scope,
         rows: RowsByKind,
         definition: Mapping[str, Any],
-        find_before: Callable[[], Manner | None],
+        find_before: Callable[[], Obstacle | None],
         winner: Rung | None = None,
-    ) -> Manner | None:
-        """The way in which executions at a scope are kept, and were not before.
+    ) -> Obstacle | None:
+        """The obstacle to executions at a scope, where it was not there before.
 
-        Those that waited for an agent to come, and then find no cluster at all, are kept in another way.
+        It is another one for those that waited for an agent to come, and then find no cluster at all.
         """
-        manner = self.manner_at(scope, rows, definition, winner)
-        before = None if manner is None else find_before()
-        if manner is None or before is None or manner.code is not before.code:
-            return manner
-        return manner if before.is_unseen and not manner.is_unseen else None
+        obstacle = self.obstacle_at(scope, rows, definition, winner)
+        before = None if obstacle is None else find_before()
+        if obstacle is None or before is None or obstacle.code is not before.code:
+            return obstacle
+        return obstacle if before.is_unseen and not obstacle.is_unseen else None
 
     def winner_at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Rung:
         """The rung that decides at a scope, which is the same by every fleet."""
         return winner_at(scope, rows, definition, self._rules.platform)
 
-    def manner_at(
+    def obstacle_at(
         self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], winner: Rung | None = None
-    ) -> Manner | None:
-        """The way in which executions at a scope are kept; the same for all that go to one pool or label.
+    ) -> Obstacle | None:
+        """The obstacle to executions at a scope; the same for all that go to one pool or label.
 
         It takes much less than `at`, which also tells what settings lead there; less still where the rung that decides
         there is known.
         """
         if self._at_queues(scope, rows.get(kinds.EXECUTION_QUEUE.name, {})) is not None:
-            return Manner(ConsequenceCode.REFUSES, is_unseen=False)
+            return Obstacle(ConsequenceCode.REFUSES, is_unseen=False)
         winner = winner or self.winner_at(scope, rows, definition)
         place = winner.kind, winner.name
-        if place not in self._manners:
+        if place not in self._obstacles:
             consequence = self._of_route(route_at(scope, rows, definition, self._rules.platform))
-            self._manners[place] = None if consequence is None else Manner(consequence.code, consequence.is_unseen)
-        return self._manners[place]
+            self._obstacles[place] = None if consequence is None else Obstacle(consequence.code, consequence.is_unseen)
+        return self._obstacles[place]
 
     def _at_queues(self, scope: Scope, rows: Mapping[Scope, Row]) -> Consequence | None:
         """That executions at a scope are refused for their queue tags; the same wherever the same rows apply."""

@@ -152,8 +152,8 @@ def test_the_way_in_which_executions_are_kept_is_that_of_the_whole_consequence_a
     shared = PlacementObstacles(RULES, FLEET)
     for scope in _SCOPES[1:]:
         alone = PlacementObstacles(RULES, FLEET).at(scope, rows, {})
-        manner = shared.manner_at(scope, rows, {})
-        assert manner == (None if alone is None else (alone.code, alone.is_unseen))
+        obstacle = shared.obstacle_at(scope, rows, {})
+        assert obstacle == (None if alone is None else (alone.code, alone.is_unseen))
         newly = shared.newly_at(scope, rows, {}, lambda: None)
         assert _told(newly) == _told(alone)
-        assert shared.newly_at(scope, rows, {}, partial(shared.manner_at, scope, rows, {})) is None
+        assert shared.newly_at(scope, rows, {}, partial(shared.obstacle_at, scope, rows, {})) is None
