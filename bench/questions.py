@@ -133,6 +133,7 @@ _READ = {
     "history of a kind": "timeline?limit=20&resource_type=CLUSTER_ASSIGNMENT",
     "history of an author": f"timeline?limit=20&actor={stock.RARE_AUTHOR}",
     "history of an author who made nothing": "timeline?limit=20&actor=nobody",
+    "history of a request that did nothing": "timeline?limit=20&request_id=nobody",
     "history of the last day": "timeline?limit=20&after=24h",
     "history with creations and ends": "timeline?limit=20&executions=true&creations=true",
     "creations of a user who made none": "timeline?limit=20&source=creation&actor=nobody",

@@ -6,6 +6,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, LargeBinary, Ta
 
 from admin.core.fleet.clusters import REPORTED
 from admin.store.database import RowId, UtcDateTime, head_table, metadata
+from admin.store.keys import index_requests
 
 #: The fleet's generation. A decision locks its row shared, so that the fleet stays the same.
 fleet_head = head_table("fleet_head")
@@ -88,6 +89,7 @@ cluster_events = Table(
     Index("ix_cluster_events_cluster_number", "cluster", "number"),
     Index("ix_cluster_events_cluster_type_number", "cluster", "type", "number"),
 )
+index_requests(cluster_events, cluster_events.c.number)
 
 
 #: The clusters that executions left or came to in a round of new decisions, by the event that tells of it.

@@ -12,6 +12,8 @@ from sqlalchemy import (
     Connection,
     Delete,
     FromClause,
+    Index,
+    Table,
     and_,
     any_,
     bindparam,
@@ -20,6 +22,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     true,
     tuple_,
 )
@@ -69,6 +72,13 @@ def is_within(columns: Mapping[str, AnyColumn], scopes: Iterable[Scope]) -> Colu
         else:
             parts.append(tuple_(*(columns[key] for key in keys)).in_(places))
     return or_(false(), *parts)
+
+
+def index_requests(table: Table, number: TableColumn) -> Index:
+    """The index that finds the newest rows which a request made, however many others there are."""
+    has_request = text("request_id IS NOT NULL")
+    columns = table.c.request_id, number
+    return Index(f"ix_{table.name}_request_id", *columns, postgresql_where=has_request, sqlite_where=has_request)
 
 
 def is_by(actor: str, author: TableColumn, claimed_by: TableColumn) -> ColumnElement[bool]:

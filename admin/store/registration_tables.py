@@ -10,7 +10,7 @@ from admin.core.changes import UNKNOWN
 from admin.core.registrations import ACTIVE, Identifier
 from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, head_table, metadata
-from admin.store.keys import is_within
+from admin.store.keys import index_requests, is_within
 from admin.store.sql_types import AnyColumn, TableColumn
 
 PlaceKey = tuple[str, str, str]  #: a project, a domain and a name
@@ -68,6 +68,8 @@ launch_plan_activations = Table(
     Index("ix_launch_plan_activations_version", *KEY, "id"),
     Index("ix_launch_plan_activations_created_at", "created_at", "id"),
 )
+for _table in (workflows, launch_plans, launch_plan_activations):
+    index_requests(_table, _table.c.id)
 #: The condition of the indexes of active launch plans; no parameter, for a database must know that it is the same.
 IS_ACTIVE = launch_plans.c.state == literal_column(f"'{ACTIVE}'")
 for _name, _columns_of_index in (

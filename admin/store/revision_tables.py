@@ -6,7 +6,7 @@ from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, Tab
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.database import UtcDateTime, head_table, metadata
-from admin.store.keys import scope_columns
+from admin.store.keys import index_requests, scope_columns
 
 #: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
 revision_head = head_table("revision_head")
@@ -28,6 +28,7 @@ revisions = Table(
     Index("ix_revisions_author", "author", "number"),
 )
 
+index_requests(revisions, revisions.c.number)
 #: Most revisions have no claimed author.
 IS_CLAIMED = text("claimed_by IS NOT NULL")
 Index(

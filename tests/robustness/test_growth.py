@@ -229,7 +229,12 @@ def _add_revisions(connection: Connection) -> None:
     """Many revisions of attributes, and few of a pool in each hundred."""
     numbers = range(1, REVISIONS + 1)
     made = [
-        {"number": number, "created_at": NOW - timedelta(minutes=REVISIONS - number), "author": "ann"}
+        {
+            "number": number,
+            "created_at": NOW - timedelta(minutes=REVISIONS - number),
+            "author": "ann",
+            "request_id": f"r{number // 10}",
+        }
         for number in numbers
     ]
     connection.execute(insert(revision_tables.revisions), made)
@@ -601,6 +606,8 @@ HISTORY: dict[str, tuple[Call, str]] = {
         "_changes_name",
     ),
     "rollbacks": (lambda c: revisions.rollbacks_of(c, 10, 10), "s_rollbacks"),
+    "of-a-request": (lambda c: revisions.page(c, RevisionFilter(request_id="r7"), None, 20), "s_request_id"),
+    "of-a-request-of-nothing": (lambda c: revisions.page(c, RevisionFilter(request_id="r"), 99, 20), "s_request_id"),
     "since-a-time": (lambda c: revisions.page(c, RevisionFilter(after=NOW - 5 * MINUTE), None, 20), "s_created_at"),
     "before-a-time": (
         lambda c: revisions.page(c, RevisionFilter(before=NOW - (REVISIONS - 5) * MINUTE), None, 20),
@@ -670,6 +677,20 @@ def test_the_events_of_a_cluster_are_found_without_walking_over_its_reports(cont
         assert not re.search("ix_cluster_events_cluster_number|SCAN cluster_events|Seq Scan", plan), plan
 
 
+def test_the_events_of_a_request_are_found_without_other_events(context: Context) -> None:
+    events = [
+        ClusterEvent(cluster=f"c{number % 40}", at=context.clock(), type="CORDONED", request_id=f"r{number // 10}")
+        for number in range(4000)
+    ]
+    with context.database.writing() as connection:
+        cluster_events.add_events(connection, events)
+        connection.execute(text("ANALYZE"))
+    for below in (None, 3000):
+        chosen = ClusterEventFilter(request_id="r7", without_reports=True)
+        plan = Plans(context.database).of(partial(cluster_events.events, filters=chosen, below=below, limit=21))
+        assert "ix_cluster_events_request_id" in plan, plan
+
+
 def test_what_retention_keeps_of_states_that_hold_is_found_among_many_reports(context: Context) -> None:
     now = context.clock()
     names = [f"cluster-{number}" for number in range(200)]
@@ -708,6 +729,7 @@ REGISTRATIONS = {
         "_project_domain_name|autoindex|_activations_version",
     ),
     "of-a-project": (RegistrationFilter(project="p3"), "_project_domain_name|autoindex|_activations_version"),
+    "of-a-request": (RegistrationFilter(request_id="r7"), "_request_id"),
     "since-a-time": (RegistrationFilter(after=NOW - 5 * MINUTE), "_created_at"),
     "before-a-time": (RegistrationFilter(before=NOW - 3995 * MINUTE), "_created_at"),
 }
@@ -719,12 +741,18 @@ def registered(context: Context) -> Context:
     with context.database.writing() as connection:
         values = {"domain": "d", "name": "w", "version": "v", "spec": {}, "digest": ""}
         rows: list[dict[str, Any]] = [
-            {**values, "project": f"p{number}", "created_at": NOW - (4000 - number) * MINUTE} for number in range(4000)
+            {
+                **values,
+                "project": f"p{number}",
+                "created_at": NOW - (4000 - number) * MINUTE,
+                "request_id": f"r{number // 10}",
+            }
+            for number in range(4000)
         ]
         connection.execute(insert(workflows), rows)
         more = {"workflow": "w", "state": "ACTIVE", "updated_at": NOW}
         connection.execute(insert(launch_plans), [{**row, **more} for row in rows])
-        names = ("project", "domain", "name", "version", "created_at")
+        names = ("project", "domain", "name", "version", "created_at", "request_id")
         by = {"workflow": "w", "state": "ACTIVE", "author": "anonymous"}
         connection.execute(
             insert(launch_plan_activations), [{**{name: row[name] for name in names}, **by} for row in rows]

@@ -30,13 +30,16 @@ from admin.store import (
     registration_tables,
     retention,
     revision_tables,
+    revisions,
     row_changes,
     sessions,
     user_tokens,
     users,
 )
+from admin.store.cluster_events import ClusterEventFilter
 from admin.store.database import Database, UtcDateTime
 from admin.store.dialects import is_postgresql
+from admin.store.revisions import RevisionFilter
 from admin.store.schema import known_revisions, migrate
 from admin.store.sessions import Session
 from admin.store.token_grants import books
@@ -434,6 +437,25 @@ def test_events_and_registrations_of_before_are_of_no_known_request(engine: Engi
             for table in rows:
                 names = [column for column in table.columns if column.name != "request_id"]
                 assert len(connection.execute(select(*names)).all()) == kept + 1
+
+
+def test_what_requests_of_before_did_is_in_the_indexes_of_requests(engine: Engine) -> None:
+    migrate(engine, "0060")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    requests = [None, "r", "r", "s"]
+    with engine.begin() as connection:
+        for number, request in enumerate(requests, 1):
+            revision = {"number": number, "created_at": now, "author": "ann", "request_id": request}
+            connection.execute(insert(revision_tables.revisions).values(revision))
+            event: dict[str, Any] = {"cluster": "c", "at": now, "type": "CORDONED", "request_id": request}
+            connection.execute(insert(fleet_tables.cluster_events).values(event))
+    for _ in range(2):
+        migrate(engine)
+        with engine.connect() as connection:
+            made = revisions.page(connection, RevisionFilter(request_id="r"), None, 10)
+            done = cluster_events.events(connection, ClusterEventFilter(request_id="r"), None, 10)
+        assert [revision.number for revision in made] == [event.number for event in done] == [3, 2]
+        migrate(engine, "0060")
 
 
 def test_executions_that_were_pruned_before_they_were_counted_are_known_to_be_missing(engine: Engine) -> None:
