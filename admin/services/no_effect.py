@@ -29,6 +29,7 @@ from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.quota_warnings import loose_leaves
 from admin.services.registered_work import find_registered
+from admin.services.resource_warnings import is_told_untaken
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
 from admin.services.visibility import seen_warnings
@@ -117,6 +118,7 @@ class _Reasons:
         quotas = attributes.applying_to(self._connection, [kind.name], scopes) if kind.is_quota else []
         by_scope = {quota.scope: quota for quota in quotas}
         loose = loose_leaves(self._context, self._connection, rows)
+        is_untaken = is_told_untaken(self._context, self._connection, kind.name)
         registered = find_registered(self._connection, {row.scope for row in rows if row.scope.workflow})
         for row in rows:
             work = registered.get(row.scope, RegisteredWork())
@@ -124,6 +126,7 @@ class _Reasons:
                 known=self._known,
                 empty=self._empty,
                 is_archived=row.scope.project in archived,
+                is_untaken=is_untaken,
                 pool=pools.get(row.scope),
                 overridden=overridden.get(row.scope, ()),
                 tighter=tighter_above(kind, row, by_scope),

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from sqlalchemy import Connection
 
+from admin.core.cluster_resources.untaken import untaken_warnings
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.fleet import expected_warnings
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -25,6 +26,7 @@ from admin.services.deletions import explain_deletions
 from admin.services.quota_warnings import warn_of_quotas
 from admin.services.reconciliations import restoration_warnings
 from admin.services.refused_workflows import Refusals
+from admin.services.resource_warnings import is_told_untaken
 from admin.services.row_warnings import EXAMINED, START, examine_rows
 from admin.services.visibility import seen_warnings
 from admin.services.warning_provenance import with_setters
@@ -142,6 +144,8 @@ def _of_kind(
         capped = find_capped_in_domains(context, connection, rows, around.rows)
         for warning in (*capped, *refusals.warnings(rows)):
             others[warning.scope].append(warning)
+    elif is_told_untaken(context, connection, name):
+        others |= {row.scope: untaken_warnings(row) for row in rows}
     for warning in warn_of_quotas(context, connection, rows):
         others[warning.scope].append(warning)
     for row in rows:

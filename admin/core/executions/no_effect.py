@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from admin.core.cluster_resources.untaken import describe_untaken
 from admin.core.executions.own_settings import definition_message, definition_paths, job_message, job_paths
 from admin.core.problems import Path, dotted
 from admin.core.settings import builtin_kinds as kinds
@@ -32,6 +33,7 @@ class Circumstances:
     known: KnownNames
     empty: KnownNames = field(default_factory=dict)  #: pools and labels without a cluster that can be chosen
     is_archived: bool = False  #: whether its project is
+    is_untaken: bool = False  #: whether it is for clusters that make namespaces, and none does
     pool: str | None = None  #: what the pool attribute at the same scope names
     overridden: Sequence[Path] = ()  #: its leaves that more specific rows override everywhere
     tighter: Mapping[Path, Scope] = field(default_factory=dict)  #: a broader row for each leaf that it bounds first
@@ -195,10 +197,19 @@ def _unread_message(kind: Kind, _row: Row, _around: Circumstances, paths: Sequen
     return describe_unread(kind, paths)
 
 
+def _untaken_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
+    return kind.leaves(row.payload) if around.is_untaken else ()
+
+
+def _untaken_message(_kind: Kind, row: Row, _around: Circumstances, _paths: Sequence[Path]) -> str:
+    return describe_untaken(row.scope, row.payload.get("attributes", {}))
+
+
 #: The reasons that hold for single fields, the one that decides first.
 _REASONS = (
     _Reason(WarningCode.TOKENS_OFF, _off_paths, lambda _kind, _row, around, _paths: around.tokens_off),
     _Reason(WarningCode.LAUNCH_PLAN_SAYS, _launch_plan_paths, _launch_plan_message),
+    _Reason(WarningCode.NO_NAMESPACES, _untaken_paths, _untaken_message),
     _Reason(WarningCode.OVERRIDDEN, lambda _kind, _row, around: around.overridden, _overridden_message),
     _Reason(WarningCode.TIGHTER_ABOVE, lambda _kind, _row, around: around.tighter, _tighter_message),
     _Reason(WarningCode.LOOSE_CAP, lambda _kind, _row, around: around.loose, _loose_message),
