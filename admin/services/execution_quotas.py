@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -22,17 +24,19 @@ from admin.core.executions.quotas import (
     limits_of,
     use_of,
 )
-from admin.core.provenance import Provenance, not_kept
+from admin.core.provenance import Provenance, not_kept, show_name
 from admin.core.resources import Amounts
 from admin.core.settings.builtin_kinds import EXECUTION_QUOTA
 from admin.core.settings.resolution import Row
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.settings.warnings import Warning, WarningCode, warn
 from admin.errors import QuotaExceeded
+from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.scopes import check_readable
 from admin.services.visibility import told_provenance
 from admin.store import attributes, execution_quotas, revisions
+from admin.store.execution_quotas import CreatorUsage
 from admin.store.executions import Execution
 
 
@@ -43,19 +47,52 @@ class QuotaUse:
     limit: QuotaLimit
     used: int
     provenance: Provenance | None  #: None for the platform, and where that revision is no longer kept
+    users: Sequence[QuotaUser]  #: those who use most first
 
 
-def list_usage(context: Context, scope: Scope) -> list[QuotaUse]:
-    """Every quota that applies at a scope, the broadest first, and how much of each is used."""
+#: What those who use a quota are told by.
+USER, PROJECT = USED_BY = ("user", "project")
+
+
+class QuotaUser(NamedTuple):
+    """How much one user or project uses of a quota."""
+
+    name: str | None  #: None for those whose name is unknown, or not told to the caller
+    used: int
+
+
+def list_usage(context: Context, scope: Scope, by: str = USER) -> list[QuotaUse]:
+    """Every quota that applies at a scope, the broadest first, how much of each is used, and by whom."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         limits = _limits_at(context, connection, scope)
         used = usage_of(connection, limits)
         set_by = provenance_of(context, connection, limits)
+        in_use = [limit for limit in limits if used[limit.scope].of(limit.field)]
+        parts = execution_quotas.by_creator(connection, *_scopes_counted(in_use))
     return [
-        QuotaUse(limit=limit, used=used[limit.scope].of(limit.field), provenance=set_by.get(limit.version or 0))
+        QuotaUse(
+            limit=limit,
+            used=used[limit.scope].of(limit.field),
+            provenance=set_by.get(limit.version or 0),
+            users=_users_of(context.access, limit, parts, by),
+        )
         for limit in limits
     ]
+
+
+def _users_of(access: Access, limit: QuotaLimit, parts: Sequence[CreatorUsage], by: str) -> list[QuotaUser]:
+    """Who uses a quota; of executions that the caller may not read, neither users nor projects are told."""
+    used = Counter[str | None]()
+    for part in parts:
+        amount = part.usage.of(limit.field)
+        if amount and limit.scope in (PLATFORM, *part.place.chain()):
+            named = part.place.project if by == PROJECT else show_name(part.created_by, part.claimed_by)
+            place = Scope(domain=part.place.domain, project=part.place.project)
+            used[(named or None) if access.allows("executions.read", place) else None] += amount
+    # What has no name stands last.
+    ordered = sorted(used.items(), key=lambda pair: (pair[0] is None, -pair[1], pair[0] or ""))
+    return [QuotaUser(name, amount) for name, amount in ordered]
 
 
 def every_usage(context: Context, connection: Connection, most: int) -> list[tuple[QuotaLimit, int]]:
@@ -69,10 +106,19 @@ def every_usage(context: Context, connection: Connection, most: int) -> list[tup
 
 def usage_of(connection: Connection, limits: Sequence[QuotaLimit]) -> dict[Scope, Usage]:
     """What everything at and below the scopes of some limits has; counts only what one of them bounds."""
-    scopes = {limit.scope for limit in limits}
-    running = execution_quotas.running(connection, {limit.scope for limit in limits if limit.field in OF_RUNNING})
-    waiting = execution_quotas.waiting(connection, {limit.scope for limit in limits if limit.field not in OF_RUNNING})
+    scopes_of_running, scopes_of_waiting = _scopes_counted(limits)
+    running = execution_quotas.running(connection, scopes_of_running)
+    waiting = execution_quotas.waiting(connection, scopes_of_waiting)
+    scopes = scopes_of_running | scopes_of_waiting
     return {scope: running.get(scope, Usage()).plus(waiting.get(scope, Usage())) for scope in scopes}
+
+
+def _scopes_counted(limits: Iterable[QuotaLimit]) -> tuple[set[Scope], set[Scope]]:
+    """The scopes of limits on what runs, and of those on what waits."""
+    counted: tuple[set[Scope], set[Scope]] = set(), set()
+    for limit in limits:
+        counted[limit.field not in OF_RUNNING].add(limit.scope)
+    return counted
 
 
 def describe_full(context: Context, connection: Connection, execution: Execution) -> str:

@@ -19,15 +19,15 @@ from admin.store.dialects.postgresql import advisory_lock
 from admin.store.execution_tables import WAITS, executions
 from admin.store.executions import LEASED
 from admin.store.keys import scope_columns
+from admin.store.sql_types import AnyRow
 
 _columns = executions.c
 _PLACE = (_columns.domain, _columns.project, _columns.workflow, _columns.launch_plan)
-_SELECT_USE = select(
-    *_PLACE,
-    func.count().label("executions"),
-    *(func.sum(_columns[f"demand_{resource}"]).label(resource) for resource in ("cpu", "memory", "gpu")),
-).group_by(*scope_columns(executions))
-_SELECT_PLACES = select(*_PLACE, func.count().label("executions")).group_by(*scope_columns(executions))
+_NUMBER = func.count().label("executions")
+_SUMS = [func.sum(_columns[f"demand_{resource}"]).label(resource) for resource in ("cpu", "memory", "gpu")]
+_SELECT_USE = select(*_PLACE, _NUMBER, *_SUMS).group_by(*scope_columns(executions))
+_SELECT_PLACES = select(*_PLACE, _NUMBER).group_by(*scope_columns(executions))
+_CREATOR = (_columns.created_by, _columns.claimed_by)
 #: What agents have, in a form that fits the index of leases; a place is compared as a truth value, which fits no index,
 #: for much more may have ended there.
 _HELD = (LEASED, _columns.cluster > "")
@@ -52,11 +52,11 @@ def running(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Us
     if not scopes:
         return {}
     rows = connection.execute(_SELECT_USE.where(*_HELD, _is_below(scopes).is_(True)))
-    used = {
-        Scope(*row[:4]): Usage(running=row.executions, cpu=int(row.cpu), memory=int(row.memory), gpu=int(row.gpu))
-        for row in rows
-    }
-    return _sums(used, scopes)
+    return _sums({Scope(*row[:4]): _usage_of(row) for row in rows}, scopes)
+
+
+def _usage_of(row: AnyRow) -> Usage:
+    return Usage(running=row.executions, cpu=int(row.cpu), memory=int(row.memory), gpu=int(row.gpu))
 
 
 def waiting(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Usage]:
@@ -65,6 +65,32 @@ def waiting(connection: Connection, scopes: Collection[Scope]) -> dict[Scope, Us
         return {}
     rows = connection.execute(_SELECT_PLACES.where(text(WAITS), _is_below(scopes)))
     return _sums({Scope(*row[:4]): Usage(waiting=row.executions) for row in rows}, scopes)
+
+
+class CreatorUsage(NamedTuple):
+    """What the executions of one creator at one place have."""
+
+    place: Scope
+    created_by: str  #: as the gate knew its caller; empty where that was not kept
+    claimed_by: str | None
+    usage: Usage
+
+
+def by_creator(
+    connection: Connection, scopes_of_running: Collection[Scope], scopes_of_waiting: Collection[Scope]
+) -> list[CreatorUsage]:
+    """What everybody's executions at and below scopes have: of some what runs, of some what waits."""
+    found: list[CreatorUsage] = []
+    if scopes_of_running:
+        held = _SELECT_USE.add_columns(*_CREATOR).group_by(*_CREATOR)
+        for row in connection.execute(held.where(*_HELD, _is_below(scopes_of_running).is_(True))):
+            found.append(CreatorUsage(Scope(*row[:4]), row.created_by, row.claimed_by, _usage_of(row)))
+    if scopes_of_waiting:
+        waits = _SELECT_PLACES.add_columns(*_CREATOR).group_by(*_CREATOR)
+        for row in connection.execute(waits.where(text(WAITS), _is_below(scopes_of_waiting))):
+            waiting = Usage(waiting=row.executions)
+            found.append(CreatorUsage(Scope(*row[:4]), row.created_by, row.claimed_by, waiting))
+    return found
 
 
 def admit_waiting(connection: Connection, limits: Sequence[Sequence[QuotaLimit]]) -> list[FullQuota | None]:

@@ -36,6 +36,11 @@ def test_quotas_are_set_shown_explained_and_deleted(shell: Shell) -> None:
     assert "Every row holds, for the sum of everything at and below its scope; the tightest is shown" in explained
     for name in ("a", "b"):
         shell.ok(f"rainbowctl create execution {HERE} {name} -- true")
+    users = [row[7] for row in cells(shell.ok(usage))]
+    assert users[0] == "USED BY"
+    assert (users[2][:9], users[2][-2:]) == ("anonymous", " 2")
+    assert cells(shell.ok(f"{usage} --by project"))[2][7] == "flytesnacks 2"
+    assert "give --usage too" in shell.refused(2, f"rainbowctl get execution-quota {HERE} --by user")
     refused = shell.run(f"rainbowctl create execution {HERE} c -- true")
     assert refused.status != 0
     assert "2 of 2 executions wait, by waiting of the execution-quota at domain development" in refused.err

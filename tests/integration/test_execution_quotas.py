@@ -301,9 +301,27 @@ def test_usage_is_told_beside_the_limits(api: FlaskClient, agent: PlayedAgent) -
         ("project", "waiting", "1", "3", False),
     ]
     assert uses[0]["provenance"]["revision"] == uses[0]["version"]
+    by_user = [([(user["user"], user["used"]) for user in use["used_by"]], use["users"]) for use in uses]
+    assert by_user == [([("anonymous", "1")], 1), ([("anonymous", "1500m")], 1), ([("anonymous", "1")], 1)]
     lines = api.get("/metrics").get_data(as_text=True).splitlines()
     of_cpu = [line for line in lines if line.startswith("rainbow_execution_quota") and 'field="cpu"' in line]
     assert [line.rsplit(" ", 1)[1] for line in of_cpu] == ["1.5", "4.0"]
+
+
+def test_the_usage_of_a_quota_names_who_uses_it(api: FlaskClient, agent: PlayedAgent) -> None:
+    quota(api, "domain", running=5, waiting=9, memory="1Ti")
+    for name, project, by in (("a", PROJECT, "ana"), ("b", PROJECT, "otto"), ("c", "flyteexamples", "ana")):
+        created(api, name, project=project, claimed_by=by)
+    query = f"quota_usage?project={PROJECT}&domain={DOMAIN}"
+    for by, users in (
+        ("user", [("anonymous (says ana)", "2"), ("anonymous (says otto)", "1")]),
+        ("project", [(PROJECT, "2"), ("flyteexamples", "1")]),
+    ):
+        running, memory, waiting = get(api, f"{query}&by={by}")["quotas"]
+        assert [(user[by], user["used"]) for user in waiting["used_by"]] == users
+        assert waiting["users"] == 2
+        assert running["used_by"] == memory["used_by"] == [], "nobody has any"
+    refused(api.get(f"{API}/{query}&by=cluster"), 400, "invalid_request", "by")
 
 
 def test_an_explanation_says_what_is_full_and_who_has_it(api: FlaskClient, agent: PlayedAgent) -> None:

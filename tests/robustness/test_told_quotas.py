@@ -97,6 +97,7 @@ def test_a_quota_that_another_project_fills(app: Flask, root: FlaskClient, agent
         told(caller, "GET", path)
     usage = told(caller, "GET", f"quota_usage?project={PROJECT}&domain={DOMAIN}")["quotas"]
     assert {use["level"] for use in usage} == {"domain"}
+    assert [use["used_by"] for use in usage] == [[{"used": "1"}], [{"user": "anonymous", "used": "1"}]], "not by whom"
     for path in ("quota_usage?project={}", f"quota_usage?project={{}}&domain={DOMAIN}"):
         assert is_as_unknown(caller, "GET", path)
     told(caller, "POST", "placements", body=asked(None))

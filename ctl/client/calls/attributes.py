@@ -239,9 +239,13 @@ class AttributeCalls(KindCalls):
         """The scopes right below one, with the kinds that are set at each, page by page; only names with a text."""
         return self._pages("scopes", "scopes", {**scope.document(), "search": search})
 
-    def quota_usage(self, scope: Scope) -> Document:
-        """Every execution quota that applies at a scope, the broadest first, and how much of it is used."""
-        return self._read("quota_usage", {**scope.document()}, holding="quotas")
+    def quota_usage(self, scope: Scope, *, by: str | None = None) -> Document:
+        """
+        Every execution quota that applies at a scope, the broadest first, how much of it is used, and by whom.
+
+        `by` tells what uses it by `user`, which is the default, or by `project`.
+        """
+        return self._read("quota_usage", non_empty({**scope.document(), "by": by}), holding="quotas")
 
     def uses(self, query: Mapping[str, str], *, reach: bool = False, everything: bool = False) -> Document:
         """
