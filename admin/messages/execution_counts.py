@@ -72,6 +72,34 @@ class StartedAnswer(Answer):
         return cls(count=group.started, longest_seconds=int(group.longest_waited), mean_seconds=mean)
 
 
+class RanAnswer(Answer):
+    """Those of some executions that ran, by the last attempt of each; what runs counts until now."""
+
+    count: int
+    seconds: Annotated[float, Meta(description="For how long they ran, together.")]
+    longest_seconds: Annotated[int, Meta(description="For how long one of them ran at most.")]
+    mean_seconds: Annotated[float, Meta(description="For how long they ran on average.")]
+    cpu_hours: Annotated[float, Meta(description="The cores that each requests, times the hours that it ran.")]
+    memory_byte_hours: Annotated[float, Meta(description="The same of memory, in bytes.")]
+    gpu_hours: float
+
+    @classmethod
+    def from_group(cls, group: Group) -> RanAnswer | None:
+        ran = group.ran
+        if not ran.count:
+            return None
+        hours = {resource: amount / 3600 for resource, amount in ran.used.items()}
+        return cls(
+            count=ran.count,
+            seconds=round(ran.seconds, 3),
+            longest_seconds=int(ran.longest),
+            mean_seconds=round(ran.seconds / ran.count, 3),
+            cpu_hours=round(hours["cpu"] / 1000, 6),
+            memory_byte_hours=round(hours["memory"], 3),
+            gpu_hours=round(hours["gpu"], 6),
+        )
+
+
 class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Of the first group; empty for those that have none.")]
     values: Annotated[list[str] | None, Meta(description="Of every group, where more than one was asked for.")] = None
@@ -82,6 +110,7 @@ class ExecutionCountAnswer(Answer):
     requested: Annotated[RequestedAnswer, Meta(description="By all of them together.")]
     waiting: Annotated[WaitingAnswer | None, Meta(description="Those that wait, if any do.")] = None
     started: Annotated[StartedAnswer | None, Meta(description="Those that have started, if any have.")] = None
+    ran: Annotated[RanAnswer | None, Meta(description="Those that ran, if any did, and what they had.")] = None
 
     @classmethod
     def from_group(cls, group: Group) -> ExecutionCountAnswer:
@@ -92,6 +121,7 @@ class ExecutionCountAnswer(Answer):
             requested=RequestedAnswer.from_amounts(group.requested),
             waiting=WaitingAnswer.from_group(group),
             started=StartedAnswer.from_group(group),
+            ran=RanAnswer.from_group(group),
         )
 
 

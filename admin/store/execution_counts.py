@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 from sqlalchemy import Connection, Float, FromClause, Integer, ScalarSelect, Text, and_, case, cast, func, not_, select
@@ -18,10 +19,38 @@ from admin.store import derived_fields
 from admin.store.bid_tables import bid_rounds
 from admin.store.derived_fields import Check
 from admin.store.dialects import is_postgresql
-from admin.store.execution_fields import REQUESTED, is_backing_off, seconds_waited, stored_columns, value_of
+from admin.store.execution_fields import (
+    REQUESTED,
+    is_backing_off,
+    seconds_taken,
+    seconds_waited,
+    stored_columns,
+    value_of,
+)
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn
+
+
+@dataclass(frozen=True)
+class RunTime:
+    """For how long the last attempts of some executions ran, what runs until now, and what they had meanwhile."""
+
+    count: int = 0  #: how many ran
+    seconds: float = 0  #: together
+    longest: float = 0
+    used: Mapping[str, float] = field(
+        default_factory=dict
+    )  #: by each of `REQUESTED`: the amount that each requests times its seconds
+
+    def plus(self, other: RunTime) -> RunTime:
+        """Both together."""
+        used = {name: self.used.get(name, 0) + other.used.get(name, 0) for name in {**self.used, **other.used}}
+        longest = max(self.longest, other.longest)
+        return RunTime(self.count + other.count, self.seconds + other.seconds, longest, used)
+
+
+NO_TIME = RunTime()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +65,7 @@ class Group:
     started: int = 0  #: how many have started
     waited: float = 0  #: for how many seconds those had waited for their start, together
     longest_waited: float = 0  #: and at most
+    ran: RunTime = NO_TIME
 
     @property
     def median_wait(self) -> float:
@@ -72,11 +102,11 @@ def count_page(
         column for name in by for column in (derived_by[name].columns if name in derived_by else stored_columns(name))
     ]
     demands = [f"demand_{resource}" for resource in REQUESTED]
-    times = ("created_at", "not_before", "last_failure", "started_at", "finished_at")
+    times = ("created_at", "not_before", "last_failure", "started_at", "finished_at", "duration")
     names = ("id", "phase", *times, *demands, *columns, *path.fields, *check.columns())
     # Worked out here, once for each: SQLite does it again wherever it is used further out.
-    seconds = seconds_waited(executions, now).label("seconds_waited")
-    columns_examined = [*(executions.c[name] for name in dict.fromkeys(names)), seconds]
+    seconds = (seconds_waited(executions, now).label("seconds_waited"), seconds_taken(executions, now).label("ran"))
+    columns_examined = [*(executions.c[name] for name in dict.fromkeys(names)), *seconds]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
     values = [derived_by[name].key(examined) if name in derived_by else _text_of(examined, name) for name in by]
     value_names = [f"value_{index}" for index in range(len(by))]
@@ -92,19 +122,21 @@ def count_page(
             next_attempt.label("next_attempt"),
             case((is_waiting, examined.c.seconds_waited)).label("waited"),
             case((examined.c.started_at.is_not(None), examined.c.seconds_waited)).label("waited_to_start"),
+            case((examined.c.ran > 0, examined.c.ran)).label("ran"),
             *(examined.c[name] for name in demands),
             *check.keys(examined),
         )
         .where(*path.remaining(examined))
         .subquery("counted")
     )
-    own = (*value_names, "next_attempt", "waited", "waited_to_start", *demands)
+    own = (*value_names, "next_attempt", "waited", "waited_to_start", "ran", *demands)
     keys = [column for column in rows.c if column.name not in own]
     # The sum of very large requests does not fit into an integer of SQLite.
     sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
-    waited = rows.c.waited_to_start
-    totals = (func.count(waited), func.coalesce(func.sum(waited), 0.0), func.coalesce(func.max(waited), 0.0))
-    aggregates = (func.count(), func.min(rows.c.next_attempt), _all_of(connection, rows.c.waited), *totals, *sums)
+    used = [func.coalesce(func.sum(rows.c.ran * cast(rows.c[name], Float)), 0.0) for name in demands]
+    totals = (*_totals(rows.c.waited_to_start), *_totals(rows.c.ran))
+    waits_of_each = _all_of(connection, rows.c.waited)
+    aggregates = (func.count(), func.min(rows.c.next_attempt), waits_of_each, *totals, *sums, *used)
     grouped = [rows.c[name] for name in value_names]
     query = select(*grouped, *aggregates, *keys).group_by(*grouped, *keys)
     counted = check.fitting(connection, connection.execute(query).all())
@@ -120,9 +152,10 @@ def count_page(
     groups = []
     waits: dict[tuple[str, ...], list[float]] = {}
     for row in counted:
-        count, not_before, waiting, started, waited_to_start, longest, *requested = row[
+        count, not_before, waiting, started, waited_to_start, longest, ran, seconds_ran, longest_ran, *amounts = row[
             len(by) : len(by) + len(aggregates)
         ]
+        requested, had = amounts[: len(REQUESTED)], amounts[len(REQUESTED) :]
         if waiting:
             waits.setdefault(values_of(row), []).extend(json.loads(waiting) if isinstance(waiting, str) else waiting)
         groups.append(
@@ -134,10 +167,16 @@ def count_page(
                 started=started,
                 waited=waited_to_start,
                 longest_waited=longest,
+                ran=RunTime(ran, seconds_ran, longest_ran, dict(zip(REQUESTED, had, strict=True))),
             )
         )
     merged = [replace(group, waits=sorted(waits.get(group.values, ()))) for group in _merged(groups)]
     return CountPage(groups=merged, last=walk.end(after, limits.counted))
+
+
+def _totals(seconds: AnyColumn) -> tuple[AnyColumn, ...]:
+    """How many have some seconds, these together, and the most of them."""
+    return func.count(seconds), func.coalesce(func.sum(seconds), 0.0), func.coalesce(func.max(seconds), 0.0)
 
 
 def _all_of(connection: Connection, value: AnyColumn) -> AnyColumn:
@@ -173,6 +212,7 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
             started=sum(group.started for group in same),
             waited=sum(group.waited for group in same),
             longest_waited=max(group.longest_waited for group in same),
+            ran=reduce(RunTime.plus, (group.ran for group in same)),
         )
         for values, same in by_values.items()
     ]

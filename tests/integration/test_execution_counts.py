@@ -18,6 +18,7 @@ from tests.support.agents import Clock, PlayedAgent, add, names, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
+    JOB,
     created,
     execution,
     get,
@@ -251,8 +252,32 @@ def test_executions_are_selected_and_sorted_by_how_long_they_waited(
         assert in_order == expected
     [group] = get(agent.client, f"execution_counts?by=pool&project={agent.project}")["counts"]
     assert (group["count"], group["started"]) == (4, {"count": 2, "longest_seconds": 600, "mean_seconds": 300.0})
+    assert "ran" not in group, "they ended as they started"
     slow = execution(agent.client, "slow", agent.project)
     assert slow["could_start_at"] == slow["closure"]["created_at"]
+
+
+def test_what_ran_is_counted_with_the_hours_of_what_it_requested(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    resources = {"tasks": 2, "requests": {"cpu": "500m", "memory": "1Gi", "gpu": "2"}}
+    add(agent, "ended", "runs", "waits", job={**JOB, "resources": resources})
+    running = agent.start(1)
+    clock.advance(1800)
+    agent.finish(running)
+    agent.start(1)
+    clock.advance(3600)
+    [group] = get(shared, f"execution_counts?by=workflow&project={project}")["counts"]
+    assert group["ran"] == {
+        "count": 2,
+        "seconds": 5400.0,
+        "longest_seconds": 3600,
+        "mean_seconds": 2700.0,
+        "cpu_hours": 1.5,
+        "memory_byte_hours": 1.5 * 2 * 2**30,
+        "gpu_hours": 6.0,
+    }
 
 
 def test_what_is_tried_again_waits_since_its_back_off(agent: PlayedAgent, clock: Clock) -> None:

@@ -402,6 +402,9 @@ def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None
     started = [entry["started"] for entry in (earlier, group) if entry.get("started")]
     if started:
         merged["started"] = _add_started(started)
+    ran = [entry["ran"] for entry in (earlier, group) if entry.get("ran")]
+    if ran:
+        merged["ran"] = _add_ran(ran)
     groups[group_values(group)] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged
 
 
@@ -413,6 +416,13 @@ def _add_waiting(waiting: list[Document]) -> Document:
         "count": sum(entry["count"] for entry in waiting),
         "longest_seconds": max(entry["longest_seconds"] for entry in waiting),
     }
+
+
+def _add_ran(ran: list[Document]) -> Document:
+    """What ran of a group of several answers, and what that had."""
+    added: Document = {name: sum(entry[name] for entry in ran) for name in ran[0]}
+    longest, mean = max(entry["longest_seconds"] for entry in ran), round(added["seconds"] / added["count"], 3)
+    return {**added, "longest_seconds": longest, "mean_seconds": mean}
 
 
 def _add_started(started: list[Document]) -> Document:

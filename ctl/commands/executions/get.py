@@ -72,7 +72,7 @@ up to three of them: project,cluster. Days are those of the creation, the start 
 when the first of those in back-off may start again, or of those about which clusters are asked is decided or asked
 about again; CPU, MEMORY and GPU are what they request together. WAITING are those that wait for their start, and how
 long the first and the median of them have: --phase QUEUED --by pool,user tells who waits longest. -o wide adds how
-many have started, and how long those had waited.
+many have started, and how long those had waited, how many ran and for how long, and the CPU and GPU hours they had.
 
 What still runs counts in duration>1h and the like, and when sorted by duration, with the time until now. Times are
 shown as how long ago; -o wide shows them in UTC.

@@ -283,6 +283,20 @@ _STARTED: Columns = {
 }
 
 
+#: Those that ran, and what they had, which wide output shows.
+_RAN: Columns = {
+    "RAN": lambda group: str((group.get("ran") or {}).get("count", 0)),
+    "MEAN RUN": lambda group: _wait(group, "mean_seconds", "ran"),
+    "LONGEST RUN": lambda group: _wait(group, "longest_seconds", "ran"),
+    "CPU HOURS": lambda group: _hours(group, "cpu_hours"),
+    "GPU HOURS": lambda group: _hours(group, "gpu_hours"),
+}
+
+
+def _hours(group: Document, name: str) -> str:
+    return f"{(group.get('ran') or {}).get(name, 0):.2f}"
+
+
 def _wait(group: Document, name: str, part: str = "waiting") -> str:
     seconds = (group.get(part) or {}).get(name)  # the median of many that were counted in several answers is not known
     return "" if seconds is None else format_duration(seconds)
@@ -318,7 +332,9 @@ def show_counts(session: Session, answer: Document) -> None:
     names = (f"{by}/{','.join(group_values(group))}" for group in answer["counts"])
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
-    wide = _STARTED if any("started" in group for group in answer["counts"]) else {}
+    parts = {"started": _STARTED, "ran": _RAN}
+    shown = [columns for part, columns in parts.items() if any(part in group for group in answer["counts"])]
+    wide = {name: column for columns in shown for name, column in columns.items()}
     printer.show(names, answer["counts"], answer, columns, wide, empty="No executions match.")
     for unknown in answer.get("unknown_names") or []:
         printer.note(str(unknown["message"]))

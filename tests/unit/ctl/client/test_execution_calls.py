@@ -207,3 +207,14 @@ def test_the_median_of_what_several_answers_counted_is_left_out() -> None:
     client, _ = make(page(2, 10))
     [group] = client.execution_counts("pool")["counts"]
     assert group["waiting"]["median_seconds"] == 10
+
+
+def test_what_ran_is_added_up_over_all_answers() -> None:
+    ran = {"count": 1, "seconds": 10.0, "longest_seconds": 10, "mean_seconds": 10.0, "gpu_hours": 0.5}
+    more = {"count": 3, "seconds": 50.0, "longest_seconds": 30, "mean_seconds": 16.667, "gpu_hours": 1.0}
+    pages = [
+        {"counts": [{"value": "a", "count": 4, **part}], **token}
+        for part, token in (({"ran": ran}, {"token": "t"}), ({}, {"token": "u"}), ({"ran": more}, {}))
+    ]
+    [group] = make(*pages)[0].execution_counts("project")["counts"]
+    assert group["ran"] == {"count": 4, "seconds": 60.0, "longest_seconds": 30, "mean_seconds": 15.0, "gpu_hours": 1.5}
