@@ -65,6 +65,8 @@ _BY_STATUS: dict[int, type[ClientError]] = {
 #: The ids that the admin takes.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _PASSING = {429, 502, 503, 504}
+#: Characters above which servers may refuse an address for its length.
+_LONG_ADDRESS = 4000
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
@@ -170,10 +172,10 @@ class Transport:
             if not is_last and _may_repeat(answer, is_safe):
                 self._sleep(_pause(attempt, answer.headers.get("Retry-After")))
                 continue
-            return self._read(answer, request_id)
+            return self._read(answer, request_id, url_path)
         raise AssertionError("the last attempt returns or raises")
 
-    def _read(self, answer: Answer, request_id: str) -> dict[str, Any]:
+    def _read(self, answer: Answer, request_id: str, url_path: str) -> dict[str, Any]:
         try:
             document = json.loads(answer.content)
         except ValueError:
@@ -187,18 +189,23 @@ class Transport:
         if isinstance(document, dict) and "message" in document:
             error = refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)
         else:
-            error = self._foreign_answer(answer)
+            error = self._foreign_answer(answer, url_path)
         error.retry_after = _retry_after_seconds(answer.headers.get("Retry-After"))
         raise error
 
-    def _foreign_answer(self, answer: Answer) -> ClientError:
+    def _foreign_answer(self, answer: Answer, url_path: str) -> ClientError:
         """The error for an answer that is not an admin's, but of a proxy, a login page or another service."""
         status = answer.status
         if 300 <= status < 400:
             place = answer.headers.get("Location", "elsewhere")
             return ServerError(f"{self.url} redirects to {place}: set the endpoint to that place.", status=status)
-        if status == 431:  # by the admin's server, before it reads a request
+        if status in (414, 431):  # by the admin's server or a proxy, before the admin reads a request
             reason = "the headers of the request are too large. Check the token in RAINBOW_TOKEN or its file"
+            if len(url_path) > _LONG_ADDRESS:
+                reason = (
+                    f"the address of the request has {len(url_path):,} characters, which is too long. Select by fewer "
+                    "terms or values, or ask several times"
+                )
             return errors.InvalidRequest(f"{self.url} answered {status}: {reason}.", status=status)
         if status in _BY_STATUS and status != 404:
             return _BY_STATUS[status](f"{self.url} answered {status} {answer.reason}.", status=status)

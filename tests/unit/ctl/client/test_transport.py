@@ -115,6 +115,15 @@ def test_headers_that_are_too_large_for_the_server_point_to_the_token(admin: Adm
     assert refusal.value.status == 431
 
 
+@pytest.mark.parametrize("status", [414, 431])
+def test_an_address_that_is_too_long_for_the_server_points_to_what_is_selected_by(admin: Admin, status: int) -> None:
+    admin.answer(status, b"")
+    selected = r"the address of the request has [0-9,]+ characters, which is too long\. Select by fewer terms"
+    with closing(Transport(admin.url)) as transport, pytest.raises(InvalidRequest, match=selected) as refusal:
+        transport.call("POST", "placements", query={"filters": "x" * 5000})
+    assert refusal.value.status == status
+
+
 def test_without_retries_a_safe_call_is_sent_once_and_is_never_unanswered() -> None:
     remedies = Remedies(check="Look at the file.")
     with closing(Transport("http://127.0.0.1:1", retries=0, remedies=remedies)) as transport:
