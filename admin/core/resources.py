@@ -46,13 +46,16 @@ def parse_demand(resource: str, quantity: str | int) -> int:
 def parse_capacity(quantities: Mapping[str, Any]) -> dict[str, int]:
     """The amounts that a cluster has, rounded down."""
     return {
-        resource: min(math.floor(_exact(resource, quantity)), LARGEST)
-        for resource, quantity in quantities.items()
-        if quantity is not None
+        resource: _rounded_down(resource, quantity) for resource, quantity in quantities.items() if quantity is not None
     }
 
 
-@lru_cache(maxsize=4096, typed=True)  # every fleet that is built reads the quantities of all its clusters
+@lru_cache(maxsize=16384, typed=True)  # every fleet that is built reads the quantities of all its clusters
+def _rounded_down(resource: str, quantity: str | int) -> int:
+    return min(math.floor(_exact(resource, quantity)), LARGEST)
+
+
+@lru_cache(maxsize=4096, typed=True)
 def _exact(resource: str, quantity: str | int) -> Fraction:
     return parse_quantity(str(quantity)) * _PER_UNIT.get(resource, 1)
 

@@ -8,8 +8,12 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection
 
 from admin.configuration import Settings
+from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.fleet.silence import Watch
 from admin.core.graph.machines import Machines
@@ -66,6 +70,8 @@ class Context:
     live_streams: LiveStreams  #: of open pages of the console
     live_answers: LiveAnswers  #: to those
     fleet_cache: FleetCache = field(default_factory=FleetCache)
+    #: By transactions that only read: the fleet with the latest reports, and as changes would leave it.
+    worked_out_fleets: WeakKeyDictionary[Connection, dict[str, Fleet]] = field(default_factory=WeakKeyDictionary)
     machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters
     creation_cache: CreationCache = field(default_factory=CreationCache)
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet

@@ -12,6 +12,7 @@ from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet, build_group
 from admin.core.in_use import Use, describe_executions, describe_waiting
+from admin.core.json_text import json_string
 from admin.core.placement.routes import RouteKind
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList, Payload
@@ -56,7 +57,21 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
 
 def latest_fleet(context: Context, connection: Connection) -> Fleet:
     """The fleet with the latest reports, which are not always a new generation."""
-    return current_fleet(context, connection).with_states(fleet.states(connection))
+
+    def find() -> Fleet:
+        return current_fleet(context, connection).with_states(fleet.states(connection))
+
+    return _worked_out(context, connection, "", find)
+
+
+def _worked_out(context: Context, connection: Connection, key: str, find: Callable[[], Fleet]) -> Fleet:
+    """A fleet that a transaction which only reads, and so always finds the same, works out once."""
+    if is_writing(connection):
+        return find()
+    fleets = context.worked_out_fleets.setdefault(connection, {})
+    if key not in fleets:
+        fleets[key] = find()
+    return fleets[key]
 
 
 def names_in_fleet(context: Context, most: int) -> dict[str, list[str]]:
@@ -86,8 +101,13 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     changed = definitions_after(changes)
     if not changed:
         return current_fleet(context, connection)
-    managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
-    return _fleet_of(context, connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
+
+    def find() -> Fleet:
+        managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
+        return _fleet_of(context, connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
+
+    key = json_string([[kind.value, name, new and new.payload] for (kind, name), new in changed.items()])
+    return _worked_out(context, connection, key, find)
 
 
 def fleet_without(context: Context, connection: Connection, kind: FleetKind, names: Collection[str]) -> Fleet:

@@ -197,8 +197,9 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     is_fleet_changed = bool(definitions_after(changes)) or are_rights_changed(context, changes)
     waiting = execution_queue.waiting(connection, 0, most, lock=False) if changed or is_fleet_changed else []
     fleet_preview = _preview_definitions(context, connection, changes, waiting) if is_fleet_changed else _FleetPreview()
-    settled = {effect.id for effect in fleet_preview.effects} | fleet_preview.undecided
-    staying = [execution for execution in waiting if execution.scope in changed and execution.key not in settled]
+    settled, undecided = {effect.id for effect in fleet_preview.effects}, fleet_preview.undecided
+    affected = (execution for execution in waiting if execution.scope in changed) if changed else ()
+    staying = [execution for execution in affected if execution.id not in undecided and execution.key not in settled]
     by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
     effects = [*fleet_preview.effects, *by_settings.effects]
     return ExecutionPreview(
@@ -292,21 +293,14 @@ def _preview_definitions(
     )
 
 
-def _effect_on_waiting(id: ExecutionId, cluster: str | None, outcome: SwitchOutcome) -> ExecutionEffect:
-    return ExecutionEffect(id=id, phase=Phase.QUEUED.value, previous_cluster=cluster, outcome=outcome)
-
-
-def _effect_of(
-    redecided: Redecided, outcome: SwitchOutcome, budgets: Mapping[ExecutionId, datetime | None]
-) -> ExecutionEffect:
-    """What a decision made again does to an execution that waits until its queueing budget is over."""
-    outcome = within_budget(outcome, budgets[redecided.id])
-    return _effect_on_waiting(redecided.id, redecided.previous_cluster, outcome)
-
-
-def _budgets(waiting: Iterable[WaitingExecution]) -> dict[ExecutionId, datetime | None]:
-    """When the queueing budget of each execution is over; None for those without one."""
-    return {execution.key: execution.queue_deadline for execution in waiting}
+def _effect_of(redecided: Redecided, outcome: SwitchOutcome, deadline: datetime | None) -> ExecutionEffect:
+    """What a decision made again does to an execution that waits until its queueing budget is over, if it has one."""
+    return ExecutionEffect(
+        id=redecided.id,
+        phase=Phase.QUEUED.value,
+        previous_cluster=redecided.previous_cluster,
+        outcome=within_budget(outcome, deadline),
+    )
 
 
 def _count_beyond(
@@ -356,7 +350,7 @@ def notes_of_silent_clusters(
 class _FleetPreview(ExecutionPreview):
     """What another fleet does to executions."""
 
-    undecided: frozenset[ExecutionId] = frozenset()  #: those that were not looked at
+    undecided: frozenset[int] = frozenset()  #: the row ids of those that were not looked at
 
 
 def _preview(
@@ -388,12 +382,11 @@ def _preview(
         again = [execution for execution in waiting if execution.cluster in switched or execution.id in unsettled]
     anyway = preview(connection, fleet_now, again, [], limits, now, rights_now).changed if noted else []
     due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
-    budgets = _budgets(waiting)
     effects = [
         _effect_of(
             redecided,
             of_placement(redecided.cluster, redecided.message, was_waiting=redecided.previous_cluster is None),
-            budgets,
+            decided.deadlines[redecided.id],
         )
         for redecided in noted
         if _decided(redecided) not in due
@@ -412,14 +405,10 @@ def _preview(
     return _FleetPreview(
         effects=effects,
         not_examined=len(decided.undecided),
-        undecided=_keys(decided.undecided),
+        undecided=frozenset(execution.id for execution in decided.undecided),
     )
 
 
 def _decided(redecided: Redecided) -> tuple[ExecutionId, str | None, str]:
     """Where an execution goes, and why; one that has no cluster may wait for another reason than before."""
     return redecided.id, redecided.cluster, redecided.reason
-
-
-def _keys(undecided: Iterable[Execution | WaitingExecution]) -> frozenset[ExecutionId]:
-    return frozenset(execution.key for execution in undecided)

@@ -6,7 +6,7 @@ moves to one that has been seen, as soon as that has room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -35,7 +35,7 @@ from admin.services.redecision_rounds import FleetRound, Redecided, Round
 from admin.services.rule_inputs import NO_INPUT, RuleInputs, load_rule_inputs
 from admin.store import decisions, execution_queue, fleet
 from admin.store.execution_lists import ListLimits
-from admin.store.executions import Execution, ListedExecution, WaitingExecution
+from admin.store.executions import Execution, ExecutionId, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
 _BATCH = 500
@@ -124,6 +124,7 @@ class Preview(NamedTuple):
 
     changed: list[Redecided]  #: what waits
     returned: list[Decision]  #: of what returns to the queue, as far as they were decided
+    deadlines: Mapping[ExecutionId, datetime | None]  #: when the queueing budget of each that changed is over
     undecided: Sequence[Execution | WaitingExecution]  #: those that were not looked at, which would have taken too long
     unsettled: Sequence[WaitingExecution]  #: what waits and may not stay where it is, or may leave it
 
@@ -152,8 +153,9 @@ def preview(
     changes = decider.changes(again, taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
+    deadlines = {execution.key: execution.queue_deadline for execution, _ in changes}
     undecided: list[Execution | WaitingExecution] = [*returning[number:], *unsettled[len(decided) - number :]]
-    return Preview(changed, returned, undecided, unsettled)
+    return Preview(changed, returned, deadlines, undecided, unsettled)
 
 
 def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:

@@ -356,11 +356,11 @@ def test_resources_that_no_cluster_takes_are_a_warning_which_names_the_quota_tha
     )
     (lasting,) = get(api, "warnings")["warnings"]
     assert (lasting["code"], lasting["message"]) == (warning["code"], warning["message"])
-    (idle,) = get(api, "matchable_attributes/no_effect")["no_effect"]
+    (idle,) = get(api, "matchable_attributes/no_effect")["warnings"]
     assert (idle["code"], idle["message"]) == (warning["code"], warning["message"])
     assert idle["fields"] == ["attributes.projectQuotaCpu", "attributes.projectQuotaMemory"]
     put_cluster(api, "k8s", cluster_resources=True)
-    assert get(api, "warnings")["warnings"] == get(api, "matchable_attributes/no_effect")["no_effect"] == []
+    assert get(api, "warnings")["warnings"] == get(api, "matchable_attributes/no_effect")["warnings"] == []
     more = {"attributes": {**CRA["attributes"], "projectQuotaGpu": "4"}}
     assert put_attribute(api, "project-domain", "cluster_resource_attributes", more, **EXAMPLES)["warnings"] == []
 
@@ -377,9 +377,9 @@ def test_whether_a_cluster_takes_resources_is_told_to_those_alone_who_may_read_t
     other = {"changes": [{**change["changes"][0], "domain": "staging"}]}
     (warning,) = ok(root.post("/api/v1/attribute_changes", json=other))["warnings"]
     assert warning["code"] == "no_namespaces"
-    for path, name in (("warnings", "warnings"), ("matchable_attributes/no_effect", "no_effect")):
-        assert [warning["code"] for warning in get(root, path)[name]] == ["no_namespaces"] * 2
-        assert get(tina, path)[name] == []
+    for path in ("warnings", "matchable_attributes/no_effect"):
+        assert [warning["code"] for warning in get(root, path)["warnings"]] == ["no_namespaces"] * 2
+        assert get(tina, path)["warnings"] == []
 
 
 def test_a_key_that_no_template_has_is_refused_where_unknown_names_are(make_app: MakeApp) -> None:

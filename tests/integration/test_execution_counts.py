@@ -261,7 +261,7 @@ def test_what_ran_is_counted_with_the_hours_of_what_it_requested(
     shared: FlaskClient, shared_context: Context, clock: Clock, project: str
 ) -> None:
     agent = played_agent(shared, shared_context, f"c-{project}", project=project)
-    resources = {"tasks": 2, "requests": {"cpu": "500m", "memory": "1Gi", "gpu": "2"}}
+    resources = {"tasks": 2, "requests": {"cpu": "500m", "memory": "1Gi", "gpu": "1"}}
     add(agent, "ended", "runs", "waits", job={**JOB, "resources": resources})
     running = agent.start(1)
     clock.advance(1800)
@@ -276,7 +276,7 @@ def test_what_ran_is_counted_with_the_hours_of_what_it_requested(
         "mean_seconds": 2700.0,
         "cpu_hours": 1.5,
         "memory_byte_hours": 1.5 * 2 * 2**30,
-        "gpu_hours": 6.0,
+        "gpu_hours": 3.0,
     }
 
 

@@ -311,7 +311,7 @@ def test_usage_is_told_beside_the_limits(api: FlaskClient, agent: PlayedAgent) -
 def test_the_usage_of_a_quota_names_who_uses_it(api: FlaskClient, agent: PlayedAgent) -> None:
     quota(api, "domain", running=5, waiting=9, memory="1Ti")
     for name, project, by in (("a", PROJECT, "ana"), ("b", PROJECT, "otto"), ("c", "flyteexamples", "ana")):
-        created(api, name, project=project, claimed_by=by)
+        ok(api.post(f"{API}/executions", json={**asked(name, project=project), "claimed_by": by}))
     query = f"quota_usage?project={PROJECT}&domain={DOMAIN}"
     for by, users in (
         ("user", [("anonymous (says ana)", "2"), ("anonymous (says otto)", "1")]),

@@ -440,7 +440,7 @@ def test_events_and_registrations_of_before_are_of_no_known_request(engine: Engi
 
 
 def test_what_requests_of_before_did_is_in_the_indexes_of_requests(engine: Engine) -> None:
-    migrate(engine, "0060")
+    migrate(engine, "0062")
     now = datetime(2026, 3, 1, tzinfo=UTC)
     requests = [None, "r", "r", "s"]
     with engine.begin() as connection:
@@ -455,7 +455,7 @@ def test_what_requests_of_before_did_is_in_the_indexes_of_requests(engine: Engin
             made = revisions.page(connection, RevisionFilter(request_id="r"), None, 10)
             done = cluster_events.events(connection, ClusterEventFilter(request_id="r"), None, 10)
         assert [revision.number for revision in made] == [event.number for event in done] == [3, 2]
-        migrate(engine, "0060")
+        migrate(engine, "0062")
 
 
 def test_executions_that_were_pruned_before_they_were_counted_are_known_to_be_missing(engine: Engine) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0061"
-down_revision = "0060"
+revision = "0063"
+down_revision = "0062"
 
 #: What numbers the rows of each table.
 _NUMBERS = {
