@@ -152,7 +152,7 @@ def _explain(
         id=request.id,
         cluster=decision.cluster,
         reason=decision.code,
-        reason_message=decision.message,
+        reason_message=(context.access.sees_fleet() and evaluation.detailed_message) or decision.message,
         pool=run_plan.route.pool,
         label=run_plan.route.label,
         strategy=evaluation.strategy,

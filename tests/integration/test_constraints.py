@@ -119,6 +119,8 @@ def test_nodes_that_were_assigned_since_the_report_are_not_free(api: FlaskClient
     status = explanation(api, "e4")["status"]
     assert "where nodes_free is 0 and job.nodes is 2" in status["message"]
     assert "passes the rules" in status["next"]
+    foreseen = ok(api.post(f"{API}/placements", json=asked("x", **pool("p"), **nodes(2))))
+    assert "where nodes_free is 0 and job.nodes is 2" in foreseen["reason"]["message"]
 
 
 def test_what_no_cluster_passes_is_placed_when_one_does(api: FlaskClient, context: Context) -> None:

@@ -53,6 +53,7 @@ class Evaluation:
     choose_by: str = ""  #: what bids were chosen by, where clusters were asked
     code: str = ASSIGNED
     message: str = ""  #: why no cluster is able
+    detailed_message: str = ""  #: the same with the values that rules looked at, for what is not stored
     is_feasible: bool = True  #: whether some cluster may be able one day, so that waiting makes sense
 
     @cached_property
@@ -188,8 +189,9 @@ def _unable(route: Route, evaluation: Evaluation) -> Evaluation:
     if len(filters) > 1:  # nor do those that its creator may not use, where it may use some
         filters.discard(USE.name)
     code = BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED
+    detailed = describe_unable(route, obstacles)
     message = describe_unable(route, {cluster: _without_values(verdict) for cluster, verdict in obstacles.items()})
-    return replace(evaluation, code=code, message=message, is_feasible=is_feasible)
+    return replace(evaluation, code=code, message=message, detailed_message=detailed, is_feasible=is_feasible)
 
 
 def _without_values(verdict: Verdict) -> Verdict:
