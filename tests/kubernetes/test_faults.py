@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from agent.clocks import SYSTEM_CLOCK
-from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, NothingDone, Task
+from agent.engines.base import (
+    EngineUnavailable,
+    Handle,
+    NativePhase,
+    NativeState,
+    NothingDone,
+    SubmitRefused,
+    Task,
+)
 from agent.engines.kubernetes import KubernetesEngine, names, watches
 from agent.engines.kubernetes import engine as kubernetes_engine
 from agent.engines.kubernetes.api import Api, Forbidden, Refusal
@@ -182,6 +190,52 @@ def test_rights_that_are_missed_when_a_job_has_ended_or_is_to_be_withdrawn_are_n
         engine.withdraw(waiting)
     assert state(waiting).phase is NativePhase.QUEUED
     engine.cancel(waiting)
+
+
+def test_what_must_end_with_its_lease_is_declined_where_the_agent_may_not_renew_a_lease(
+    control_plane: KubernetesCluster, api: Api, namespace: str, make_engine: MakeEngine, listener: Path
+) -> None:
+    janitor = Janitor({"kubeconfig": str(control_plane.kubeconfig), "cluster": namespace})
+    janitor.step()
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list", "watch", "patch"]}
+    watches = {"apiGroups": [""], "resources": ["pods", "nodes", "events"], "verbs": ["list", "watch"]}
+
+    def allow(*verbs: str) -> None:
+        leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": list(verbs)}
+        api.patch(f"{RBAC}/clusterroles/{namespace}", {"rules": [jobs, watches, *([leases] if verbs else [])]})
+
+    engine = make_engine(kubeconfig=str(listener))
+    job = {"command": ["sleep", "600"], "resources": {"requests": {"cpu": "1000"}}}
+    task = Task(key="rb-1-guarded-1", job=job, directory=engine.directory / "rb-1-guarded-1", lease_seconds=60.0)
+
+    def refusal() -> str:
+        try:
+            engine.submit(task)
+        except (SubmitRefused, EngineUnavailable) as error:
+            return str(error)
+        return ""
+
+    for verbs, missing in ((), "get"), (("get",), "patch"):
+        allow(*verbs)
+        wait_until(lambda missing=missing: f'cannot {missing} resource "leases"' in refusal(), 30, explain=refusal)
+        assert refusal().startswith("on_lost: nothing would end it if this agent were gone: ")
+        assert engine.find(task.key) is None
+    allow("get", "create", "patch")
+    wait_until(lambda: refusal() == "", 30, explain=refusal)
+    handle = Handle(task.key, f"{namespace}/{task.key}")
+    allow()
+
+    def may_renew() -> bool:
+        try:
+            engine.renew({handle: 1.0})
+        except Forbidden:
+            return False
+        return True
+
+    wait_until(lambda: not may_renew(), 30, interval=0.3)
+    assert engine.states([handle])[handle.key].phase is NativePhase.QUEUED  # what becomes of it is told all the same
+    engine.cancel(handle)
+    janitor.api.close()
 
 
 def test_an_agent_that_was_stopped_reads_the_logs_of_what_ended_meanwhile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from agent.engines.base import (
     Handle,
     NativePhase,
     NativeState,
+    NothingDone,
     Orphan,
     SubmitRefused,
     Task,
@@ -46,6 +48,8 @@ from agent.files import read_file, read_json, write_json
 
 #: The namespace in which a job was, or may have been, created.
 SUBMITTED = "submitted.json"
+#: Why a job is declined that must end with its lease.
+_UNGUARDED = "on_lost: nothing would end it if this agent were gone"
 #: How long the end of a Job waits for the rest of its log.
 _LOG_SECONDS = 60.0
 #: How long a Job that has ended may be ahead of what the watch of pods tells.
@@ -185,11 +189,13 @@ class KubernetesEngine(CommandEngine):
 
     def _guard(self, task: Task, seconds: float) -> None:
         """Renew the Lease before the Job exists, so that no janitor ends it at once."""
-        if not self._lease.has_janitor():
-            raise SubmitRefused(
-                "on_lost: nothing would end it if this agent were gone: start `rainbow-agent janitor` in the cluster"
-            )
-        self._lease.guard(task.key, seconds)
+        try:
+            if not self._lease.has_janitor():
+                raise SubmitRefused(f"{_UNGUARDED}: start `rainbow-agent janitor` in the cluster")
+            self._lease.guard(task.key, seconds)
+        except NothingDone as error:  # asked again, the API server would say the same
+            self._lease.forget(task.key)
+            raise SubmitRefused(f"{_UNGUARDED}: {error}") from error
 
     def find(self, key: str) -> Handle | None:
         """The Job that the watch shows; one that may just have been created is asked for by name."""
@@ -342,7 +348,8 @@ class KubernetesEngine(CommandEngine):
             job = self._watched.job(key)
             if job is None or is_finished(job) or self._end(job, names.LEASE_OVER):
                 self._lease.forget(key)
-        self._lease.renew_if_due()
+        with suppress(NothingDone):  # renew() says so; what becomes of Jobs is told all the same
+            self._lease.renew_if_due()
 
     def forget(self, handle: Handle) -> None:
         """Let Kubernetes remove the Job and its pods after keepSeconds, now that its end is known."""

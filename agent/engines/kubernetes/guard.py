@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent.clocks import Clock
-from agent.engines.base import EngineUnavailable
+from agent.engines.base import EngineUnavailable, NothingDone
 from agent.engines.kubernetes import names
 from agent.engines.kubernetes.api import Api, Refusal
 
@@ -76,7 +76,7 @@ class LeaseObject:
     def renew(self, seconds: float) -> None:
         """Let it last for so many seconds from now."""
         if not self._is_checked and (lease := self.read()) is not None and not self._is_ours(lease):
-            raise EngineUnavailable(
+            raise NothingDone(
                 f"the Lease {self.name} belongs to another cluster ({names.CLUSTER}="
                 f"{names.label(lease, names.CLUSTER)}): set engineOptions.leaseNamespace of one of them"
             )
