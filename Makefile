@@ -69,6 +69,7 @@ test-robustness: $(INSTALLED_DEV) ## Run the slow tests: faults, races, generate
 
 test-kubernetes: $(INSTALLED_DEV) ## Build a Kubernetes once, start it, and run the tests that need one
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-server >/dev/null
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-kubectl >/dev/null
 	@[ "$$(id -u)" != 0 ] || tests/kubernetes/fetch-node >/dev/null
 	$(BIN)/pytest tests/kubernetes
 
@@ -78,6 +79,7 @@ test-flux: $(INSTALLED_DEV) ## Run the tests of the Flux engine, where flux is o
 test-large: $(INSTALLED_DEV) ## Run the tests that the others run reduced at their full size
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-server >/dev/null
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/kubernetes/build-kubectl >/dev/null
 	@[ "$$(id -u)" != 0 ] || tests/kubernetes/fetch-node >/dev/null
 	$(BIN)/pytest -n 2 --dist worksteal --large --ignore tests/kubernetes
 	$(BIN)/pytest --large tests/kubernetes

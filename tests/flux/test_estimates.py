@@ -1,17 +1,18 @@
-"""Bids by the estimates of a scheduler that makes some."""
+"""Schedulers that estimate when jobs will start, among them Fluxion, which has a graph."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.engines.base import Bid
+from agent.engines.base import Bid, NativePhase
 from agent.engines.flux import FluxEngine
-from tests.flux.test_engine import printing, task_of
-from tests.support.flux import FluxInstance, running_flux
+from tests.flux.test_engine import finished, printed, printing, task_of
+from tests.support.flux import NODES, PROPERTY, FluxInstance, running_flux
 from tests.support.waiting import wait_until
 
 
@@ -50,3 +51,22 @@ def test_a_bid_counts_what_waits_by_when_it_is_expected_to_start(engine: FluxEng
     engine.submit(task_of(engine, "true", everything))  # nobody knows when this one will have ended
     wait_until(lambda: bid().answer == "not-now", 60, explain=lambda: str(bid()))
     assert bid().reason == "2 jobs wait in Flux before it"
+
+
+def test_what_a_scheduler_knows_of_nodes_is_described_and_its_jobs_run(
+    engine: FluxEngine, estimating: FluxInstance
+) -> None:
+    cores = int(engine.capacity()[0]["cpu"]) // NODES
+    description = engine.graph()
+    assert description is not None
+    vertices = [vertex["metadata"] for vertex in description["graph"]["nodes"].values()]
+    nodes = [vertex for vertex in vertices if vertex["type"] == "node"]
+    assert [bool(vertex.get("properties", {}).get(PROPERTY)) for vertex in nodes] == [False, True]
+    assert [vertex["size"] for vertex in vertices if vertex["type"] == "core"] == [cores] * NODES
+    resource_set = json.loads(estimating.run("kvs", "get", "resource.R"))
+    assert ("graph" in resource_set.get("scheduling", {})) == estimating.is_fluxion
+    handle = engine.submit(task_of(engine, "echo $RAINBOW_TASK", {"nodes": NODES, "tasks": NODES}))
+    assert finished(engine, handle).phase is NativePhase.SUCCEEDED
+    assert sorted(printed(engine, handle).split()) == ["0", "1"]
+    bid = engine.bid(task_of(engine, "true", {"tasks": 1000}))
+    assert bid.answer == "never", bid

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +15,11 @@ from agent.engines.base import NativePhase, NativeState
 from agent.engines.kubernetes import KubernetesEngine, names
 from agent.engines.kubernetes.api import Api
 from ctl.client.quantities import parse_quantity
-from tests.kubernetes.conftest import MakeEngine, MakeSite
+from tests.conftest import Scale
+from tests.kubernetes.conftest import MakeEngine, MakeSite, site_settings
 from tests.kubernetes.test_engine import finished, task_of, wait
 from tests.support.admins import RunningAdmin
-from tests.support.agent_processes import admin_of_agents
+from tests.support.agent_processes import admin_of_agents, running_site, wire_to
 from tests.support.kubernetes import NODE, KubernetesCluster
 from tests.support.waiting import wait_until
 
@@ -136,3 +140,42 @@ def test_why_an_execution_waits_is_told_in_the_words_of_kubernetes(
     assert "exceeded quota: small" in told()
     api.patch(f"{path}/small", {"spec": {"hard": {"requests.cpu": "1"}}})
     assert site.ended(f"{site.cluster}-waits")["closure"]["phase"] == "SUCCEEDED"
+
+
+def test_jobs_that_wait_cost_no_calls_and_are_told_in_few_bytes(
+    admin: RunningAdmin, cluster: KubernetesCluster, api: Api, namespace: str, tmp_path: Path, scale: Scale
+) -> None:
+    count, seconds = scale(30, full=500), scale(12.0, full=60.0)
+    cpu = parse_quantity(api.get(_NODE)["status"]["allocatable"]["cpu"])
+    with wire_to(admin) as wire:
+        settings = {**site_settings(cluster, namespace), "slots": count + 1, "endpoint": wire.url}
+        with running_site(admin, tmp_path / "site", **settings) as site:
+            site.start()
+            large = {"requests": {"cpu": f"{int(cpu * 900)}m"}}
+            names = [f"{site.cluster}-{number}" for number in range(count)]
+            site.create(f"{site.cluster}-runs", "sleep", "600", resources=large)
+            site.running(f"{site.cluster}-runs")
+            for name in names:
+                site.create(name, "true", resources=large)
+
+            def waiting() -> int:
+                return sum("Unschedulable" in str(pod["status"]) for pod in pods_in(api, namespace))
+
+            wait_until(lambda: waiting() == count, 60 + count, interval=2.0, explain=lambda: f"{waiting()}: {site.log}")
+
+            def told() -> str:
+                return str(site.get(names[0], "/explanation")["status"]["message"])
+
+            wait_until(lambda: "Insufficient cpu" in told(), 60, interval=0.5, explain=told)
+            time.sleep(6.0)  # until the report of all of them has passed
+            calls, transferred, begun = cluster.calls(namespace), wire.bytes, time.monotonic()
+            time.sleep(seconds)
+            spent = wire.bytes - transferred
+            counts = Counter(
+                {name: number for name, number in (cluster.calls(namespace) - calls).items() if name != "get "}
+            )
+            elapsed = time.monotonic() - begun
+            print(f"{count} wait for {elapsed:.0f} s: {dict(counts)}, {spent} bytes to and from the admin")
+            assert set(counts) <= {f"watch {kind}" for kind in ("jobs", "pods", "nodes", "events")}, counts
+            assert spent / elapsed < 2000 + 100 * count
+    api.delete(f"/api/v1/namespaces/{namespace}")

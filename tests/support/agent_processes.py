@@ -222,12 +222,13 @@ def running_site(admin: RunningAdmin, directory: Path, **settings: Any) -> Itera
 class Wire:
     """A connection between two programs that can be cut: nothing passes, and neither side notices; or broken off."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self.connect_to(url)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._listener = socket.create_server(address)
+        self.url = "http://{}:{}".format(*self._listener.getsockname())
         #: How many times data has passed, or been held back by a cut, in either direction.
         self.passed = self.held_back = 0
+        self.bytes = 0  #: that have passed
         self._whole = threading.Event()
         self._whole.set()
         self._closed = self._broken = False
@@ -300,6 +301,7 @@ class Wire:
                 if not data:
                     break
                 self.passed += 1
+                self.bytes += len(data)
                 sink.sendall(data)
         except OSError:
             pass
@@ -308,9 +310,9 @@ class Wire:
 
 
 @contextmanager
-def wire_to(server: RunningAdmin | str) -> Iterator[Wire]:
+def wire_to(server: RunningAdmin | str, address: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[Wire]:
     """A wire to an admin, or to an address, that is closed at the end."""
-    wire = Wire(server if isinstance(server, str) else server.url)
+    wire = Wire(server if isinstance(server, str) else server.url, address)
     try:
         yield wire
     finally:

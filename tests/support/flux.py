@@ -31,6 +31,11 @@ class FluxInstance:
     process: subprocess.Popen[bytes] | None = None
 
     @property
+    def is_fluxion(self) -> bool:
+        """Whether Fluxion schedules."""
+        return self.scheduler.startswith("sched-fluxion")
+
+    @property
     def uri(self) -> str:
         return f"local://{self.directory}/run/local-0"
 
@@ -57,6 +62,10 @@ class FluxInstance:
         host = socket.gethostname()
         words = ["-r", f"0-{NODES - 1}", "-c", f"0-{_CORES - 1}", "-H", f"{host},{host}", "-p", f"{PROPERTY}:1"]
         done = subprocess.run(["flux", "R", "encode", *words], check=True, capture_output=True, timeout=60)
+        if self.is_fluxion:
+            # With a graph, as a site makes it for Fluxion.
+            encode = ["flux", "ion-R", "encode"]
+            done = subprocess.run(encode, input=done.stdout, check=True, capture_output=True, timeout=60)
         (self.directory / "R").write_bytes(done.stdout)
         path = self.directory / "flux.toml"
         text = f'[resource]\npath = "{self.directory}/R"\nnoverify = true\n'

@@ -25,7 +25,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.support.oci_images import write_busybox_image
+from tests.support.oci_images import Image, busybox_layer, write_archive
 from tests.support.ports import free_port
 from tests.support.servers import ended_with_us, owned_directory
 from tests.support.waiting import wait_until
@@ -68,7 +68,8 @@ oom_score = 0
 
 _NETWORK = """\
 {"cniVersion": "0.4.0", "name": "rainbow", "plugins": [{"type": "ptp", "ipMasq": false,
- "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/20"}]], "dataDir": "/run/cni"}}]}
+ "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/20"}]], "routes": [{"dst": "10.96.0.0/16"}],
+ "dataDir": "/run/cni"}}]}
 """
 
 # The state directories of the node are in memory, and only the processes below see them.
@@ -97,6 +98,11 @@ def server_binary() -> Path | None:
 def node_programs() -> Path | None:
     """The programs of a node that `make test-kubernetes` fetches; None where they were not fetched."""
     return _found("fetch-node")
+
+
+def kubectl_program() -> Path | None:
+    """The kubectl of this machine, or the one that `make test-kubernetes` builds; None where there is neither."""
+    return _found("build-kubectl")
 
 
 def _found(script: str) -> Path | None:
@@ -212,11 +218,12 @@ class KubernetesCluster:
 
     def start_node(self, programs: Path) -> None:
         """Start the node, and wait until it takes pods."""
-        write_busybox_image(
-            programs / "bin/busybox",
-            {IMAGE: ["sh"], _PAUSE: ["/bin/sleep", "1000000000"]},
-            self.directory / "images.tar",
+        layer, environment = busybox_layer(programs / "bin/busybox"), {"PATH": "/bin"}
+        commands = {IMAGE: ["sh"], _PAUSE: ["/bin/sleep", "1000000000"]}
+        images = (
+            Image(name=name, layer=layer, command=words, environment=environment) for name, words in commands.items()
         )
+        write_archive(self.directory / "images.tar", images)
         snapshotter = "overlayfs" if "overlay" in Path("/proc/filesystems").read_text() else "native"
         containerd = _CONTAINERD.format(pause=_PAUSE, programs=programs, snapshotter=snapshotter)
         (self.directory / "containerd.toml").write_text(containerd, encoding="utf-8")
@@ -228,6 +235,27 @@ class KubernetesCluster:
         words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _NODE_SCRIPT]
         self._spawn("node", words, environment)
         wait_until(self._has_node, seconds=_START_SECONDS, explain=self.explain)
+
+    def add_image(self, programs: Path, image: Image) -> None:
+        """Give the node one more image."""
+        archive = self.directory / "image.tar"
+        write_archive(archive, [image])
+        (shell,) = (
+            Path(f"/proc/{self._processes['node'].pid}/task/{self._processes['node'].pid}/children").read_text().split()
+        )
+        socket = f"/proc/{shell}/root/run/containerd/containerd.sock"
+        words = [
+            f"{programs}/usr/bin/ctr",
+            "--address",
+            socket,
+            "--namespace",
+            "k8s.io",
+            "images",
+            "import",
+            str(archive),
+        ]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=120)
+        archive.unlink()
 
     def _has_node(self) -> bool:
         text = self.read(f"/api/v1/nodes/{NODE}")

@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
 import platform
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _APPLETS = (
     *("sh", "echo", "true", "false", "sleep", "touch", "cat", "head", "seq", "env", "pwd", "printf", "base64", "dd"),
-    *(
-        "kill",
-        "ls",
-        "mkdir",
-        "yes",
-        "date",
-        "wc",
-        "id",
-        "tr",
-        "trap",
-        "test",
-        "rm",
-        "tail",
-        "stat",
-        "hostname",
-        "nproc",
-    ),
+    *("kill", "ls", "mkdir", "yes", "date", "wc", "id", "tr", "trap", "test", "rm", "tail", "stat", "hostname"),
+    *("nproc", "find"),
 )
 
 
-def write_busybox_image(busybox: Path, names: Mapping[str, list[str]], archive: Path) -> None:
-    """Write an archive that `ctr images import` reads: busybox under each name, with the command of each."""
-    layer = _layer(busybox)
-    blobs = {_digest(layer): layer}
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """An image of one layer, which is a tar archive."""
+
+    name: str
+    layer: bytes
+    command: Iterable[str]
+    environment: Mapping[str, str]
+
+
+def write_archive(archive: Path, images: Iterable[Image]) -> None:
+    """Write an archive that `ctr images import` reads."""
+    blobs: dict[str, bytes] = {}
     manifests = []
-    for name, command in names.items():
+    for image in images:
         config = _document(
             {
                 "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
                 "os": "linux",
-                "config": {"Cmd": command, "Env": ["PATH=/bin"], "WorkingDir": "/"},
-                "rootfs": {"type": "layers", "diff_ids": [_digest(gzip.decompress(layer))]},
+                "config": {
+                    "Cmd": list(image.command),
+                    "Env": [f"{name}={value}" for name, value in image.environment.items()],
+                    "WorkingDir": "/",
+                },
+                "rootfs": {"type": "layers", "diff_ids": [_digest(image.layer)]},
             }
         )
         manifest = _document(
@@ -54,36 +52,43 @@ def write_busybox_image(busybox: Path, names: Mapping[str, list[str]], archive: 
                 "schemaVersion": 2,
                 "mediaType": "application/vnd.oci.image.manifest.v1+json",
                 "config": _described(config, "application/vnd.oci.image.config.v1+json"),
-                "layers": [_described(layer, "application/vnd.oci.image.layer.v1.tar+gzip")],
+                "layers": [_described(image.layer, "application/vnd.oci.image.layer.v1.tar")],
             }
         )
-        blobs |= {_digest(config): config, _digest(manifest): manifest}
+        blobs |= {_digest(content): content for content in (image.layer, config, manifest)}
         entry = _described(manifest, "application/vnd.oci.image.manifest.v1+json")
-        manifests.append({**entry, "annotations": {"io.containerd.image.name": name}})
+        manifests.append({**entry, "annotations": {"io.containerd.image.name": image.name}})
     with tarfile.open(archive, "w") as tar:
-        _add(tar, "oci-layout", _document({"imageLayoutVersion": "1.0.0"}))
-        _add(tar, "index.json", _document({"schemaVersion": 2, "manifests": manifests}))
+        add_file(tar, "oci-layout", _document({"imageLayoutVersion": "1.0.0"}))
+        add_file(tar, "index.json", _document({"schemaVersion": 2, "manifests": manifests}))
         for digest, content in blobs.items():
-            _add(tar, f"blobs/{digest.replace(':', '/')}", content)
+            add_file(tar, f"blobs/{digest.replace(':', '/')}", content)
 
 
-def _layer(busybox: Path) -> bytes:
+def busybox_layer(busybox: Path) -> bytes:
+    """A file system of busybox alone."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for folder in ("bin", "etc", "tmp", "root"):
-            directory = tarfile.TarInfo(folder)
-            directory.type, directory.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
-            tar.addfile(directory)
-        _add(tar, "bin/busybox", busybox.read_bytes(), mode=0o755)
-        _add(tar, "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
-        for applet in _APPLETS:
-            link = tarfile.TarInfo(f"bin/{applet}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            tar.addfile(link)
-    return gzip.compress(buffer.getvalue(), mtime=0)
+        add_busybox(tar, busybox)
+        add_file(tar, "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+    return buffer.getvalue()
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
+def add_busybox(tar: tarfile.TarFile, busybox: Path) -> None:
+    """Add a shell and the like to a layer, and the directories that every image has."""
+    for folder in ("bin", "etc", "tmp", "root"):
+        directory = tarfile.TarInfo(folder)
+        directory.type, directory.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
+        tar.addfile(directory)
+    add_file(tar, "bin/busybox", busybox.read_bytes(), mode=0o755)
+    for applet in _APPLETS:
+        link = tarfile.TarInfo(f"bin/{applet}")
+        link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+        tar.addfile(link)
+
+
+def add_file(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
+    """Add a file with that content."""
     member = tarfile.TarInfo(name)
     member.size, member.mode = len(content), mode
     tar.addfile(member, io.BytesIO(content))
