@@ -169,7 +169,7 @@ def write_overlay(deployed: Deployed) -> None:
 def port_forward(deployed: Deployed) -> Iterator[str]:
     """The admin, as its operator reaches it."""
     port = free_port()
-    words = [deployed.program, "-n", "rainbow", "port-forward", "service/rainbow-admin", f"{port}:{ADMIN_PORT}"]
+    words = [str(deployed.program), "-n", "rainbow", "port-forward", "service/rainbow-admin", f"{port}:{ADMIN_PORT}"]
     with (deployed.directory / "forward.log").open("wb") as log:
         process = subprocess.Popen(
             words, env=deployed.environment, stdout=log, stderr=log, preexec_fn=ended_with_us(signal.SIGKILL)

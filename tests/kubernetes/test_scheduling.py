@@ -145,7 +145,7 @@ def test_why_an_execution_waits_is_told_in_the_words_of_kubernetes(
 def test_jobs_that_wait_cost_no_calls_and_are_told_in_few_bytes(
     admin: RunningAdmin, cluster: KubernetesCluster, api: Api, namespace: str, tmp_path: Path, scale: Scale
 ) -> None:
-    count, seconds = scale(30, full=500), scale(12.0, full=60.0)
+    count, seconds = scale(30, full=500), scale(12, full=60)
     cpu = parse_quantity(api.get(_NODE)["status"]["allocatable"]["cpu"])
     with wire_to(admin) as wire:
         settings = {**site_settings(cluster, namespace), "slots": count + 1, "endpoint": wire.url}
