@@ -74,6 +74,11 @@ _SHOW = (
     "`rainbowctl describe cluster NAME` what a cluster has, `rainbowctl explain` where a setting comes from"
 )
 _LIST = "`rainbowctl get NOUN` lists them"
+_LIST_EXECUTIONS = "`rainbowctl get execution` lists what runs, waits and has ended"
+_QUEUE = (
+    "`rainbowctl get execution -A --phase QUEUED --by reason` counts what waits, `rainbowctl get cluster NAME` shows "
+    "who is next there"
+)
 _START = "`rainbow-admin serve` starts an admin, `rainbow-agent run` an agent of this machine"
 _REGISTERED = "a registered version stays as it is: register a new one with `rainbowctl register files`"
 
@@ -87,6 +92,19 @@ WORDS = {
         "add": "`rainbowctl create NOUN` creates something, `rainbowctl update KIND` sets a setting",
         "ps": "`rainbowctl get execution --filter.fieldSelector phase=RUNNING` lists what runs",
         "top": "`rainbowctl get cluster` shows what is free and what waits on each cluster",
+        **dict.fromkeys(
+            ("hold", "release", "suspend", "pause", "resume"),
+            "nothing holds one execution back: an execution-quota of `running: 0` stops what starts at a scope, "
+            "`rainbowctl cordon` a cluster",
+        ),
+        **dict.fromkeys(("squeue", "queue"), _QUEUE),
+        "sinfo": "`rainbowctl get cluster` shows what is free and what waits on each cluster",
+        "sacct": "`rainbowctl get execution -A --since 7d --by project -o wide` shows what each project ran and had",
+        "scancel": _END,
+        **dict.fromkeys(
+            ("prioritize", "nice"),
+            "`rainbowctl update quality-of-service` sets the tier, and `rainbowctl redecide` has what waits adopt it",
+        ),
         "archive": "`rainbowctl update project ID --archive` archives a project, `rainbowctl update execution NAME "
         "--archive` an execution",
         "activate": "`rainbowctl update launchplan NAME --version V --activate` activates a version of a launch plan, "
@@ -100,6 +118,21 @@ WORDS = {
         "upgrade": "install the new version as this one was installed",
         **dict.fromkeys(("demo", "sandbox"), _START),
         "help": "`rainbowctl --help` lists the commands, and --help after any of them explains it",
+    },
+    "get": {
+        **dict.fromkeys(("job", "task-execution", "node-execution"), _LIST_EXECUTIONS),
+        "queue": _QUEUE,
+        "node": "`rainbowctl describe cluster NAME` shows what a cluster has, "
+        "`rainbowctl get execution -A --filter.fieldSelector node=NAME` what ran on one node",
+        **dict.fromkeys(
+            ("event", "audit-event"),
+            "`rainbowctl history` shows what changed and happened, `rainbowctl "
+            "get audit` who logged in or was denied something",
+        ),
+        "quota": "`rainbowctl get execution-quota --usage` shows quotas and who uses them, `rainbowctl get token-pool` "
+        "token pools",
+        "permission": "`rainbowctl get role` lists the roles with their permissions",
+        "log": "`rainbowctl logs NAME` shows what an execution printed",
     },
     "describe": dict.fromkeys(("execution", "project", "pool", "label", "workflow", "launchplan", "user"), _SHOW),
     "config": {

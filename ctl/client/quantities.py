@@ -18,6 +18,14 @@ _QUANTITY = re.compile(
 )
 
 
+def show_bytes(number: int) -> str:
+    """A number of bytes in the largest unit that has it exactly with one decimal: `1.5Gi`, `2000Mi`."""
+    for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if number >= size and number * 10 % size == 0:
+            return f"{number * 10 // size / 10}".removesuffix(".0") + suffix
+    return str(number)
+
+
 def parse_quantity(quantity: str | int | float) -> Fraction:
     """The number that a quantity stands for; ValueError if it is not one."""
     match = _QUANTITY.fullmatch(str(quantity))

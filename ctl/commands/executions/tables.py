@@ -12,6 +12,7 @@ from ctl.cli.provenance import describe_given_up, show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document, group_values
 from ctl.client.executions import Execution
+from ctl.client.quantities import show_bytes
 from ctl.client.scopes import Scope
 from ctl.client.times import format_duration, parse_timestamp
 from ctl.client.words import count
@@ -262,7 +263,7 @@ def print_execution(session: Session, execution: Execution, document: Document |
 #: What the executions of a group request together; an older admin does not say.
 _REQUESTED: Columns = {
     "CPU": lambda group: f"{group['requested']['cpu']:.15g}",
-    "MEMORY": lambda group: _bytes(group["requested"]["memory"]),
+    "MEMORY": lambda group: show_bytes(group["requested"]["memory"]),
     "GPU": lambda group: str(group["requested"]["gpu"]),
 }
 
@@ -300,14 +301,6 @@ def _hours(group: Document, name: str) -> str:
 def _wait(group: Document, name: str, part: str = "waiting") -> str:
     seconds = (group.get(part) or {}).get(name)  # the median of many that were counted in several answers is not known
     return "" if seconds is None else format_duration(seconds)
-
-
-def _bytes(number: int) -> str:
-    """A number of bytes in the largest unit that has it exactly with one decimal: `1.5Gi`, `2000Mi`."""
-    for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-        if number >= size and number * 10 % size == 0:
-            return f"{number * 10 // size / 10}".removesuffix(".0") + suffix
-    return str(number)
 
 
 def _group_header(word: str) -> str:

@@ -181,16 +181,37 @@ def summary(clusters: Sequence[Document]) -> str:
         if cluster["name"] not in expected
     ]
     able = len(clusters) - len(off)
+    free = _free_together([cluster for cluster in clusters if cluster["takes_work"]])
     parts = [f"{able} of {count(len(clusters), 'cluster')} {'takes' if 1 in (able, len(clusters)) else 'take'} work"]
     full = [
         f"{cluster['name']}{f' ({waiting} waiting)' if (waiting := cluster.get('waiting')) else ''}"
         for cluster in clusters
         if cluster.get("full")
     ]
+    parts += [f"free there are {', '.join(free)}"] if free else []
     parts += [f"{_first(full)} {'is' if len(full) == 1 else 'are'} full"] if full else []
     parts += [f"{_first(named)} {'does' if len(named) == 1 else 'do'} not"] if named else []
     parts += [f"{_first(expected)} (expected: no agent has been seen)"] if expected else []
     return f"{'; '.join(parts)}."
+
+
+#: What is added up over clusters; their nodes and executions are not alike.
+_ADDED = ("cpu", "memory", "gpu")
+
+
+def _free_together(clusters: Sequence[Document]) -> list[str]:
+    """What is free on some clusters together, of what these have: `12.5 of 72 cpu`."""
+    from ctl.client.quantities import parse_quantity, show_bytes
+
+    parts = []
+    for resource in _ADDED:
+        told = [(cluster.get("free") or {}, cluster.get("capacity") or {}) for cluster in clusters]
+        amounts = [(free[resource], total[resource]) for free, total in told if resource in free and resource in total]
+        if amounts:
+            free, total = (sum(map(parse_quantity, column)) for column in zip(*amounts, strict=True))
+            shown = [show_bytes(int(n)) if resource == "memory" else f"{float(n):.15g}" for n in (free, total)]
+            parts.append(f"{shown[0]} of {shown[1]} {resource}")
+    return parts
 
 
 def _first(names: Sequence[str]) -> str:

@@ -69,6 +69,15 @@ def listed(name: str, *because: str) -> dict[str, Any]:
     ("clusters", "expected"),
     [
         ([listed("a")], "1 of 1 cluster takes work."),
+        (
+            [
+                {**listed("a"), "free": {"cpu": "500m", "memory": "1Gi"}, "capacity": {"cpu": "2", "memory": "4Gi"}},
+                {**listed("b"), "free": {"cpu": "3", "gpu": "1"}, "capacity": {"cpu": "8", "gpu": "4"}},
+                {**listed("c", "lost"), "free": {"cpu": "0"}, "capacity": {"cpu": "8"}},
+            ],
+            "2 of 3 clusters take work; free there are 3.5 of 10 cpu, 1Gi of 4Gi memory, 1 of 4 gpu; c (lost) does "
+            "not.",
+        ),
         ([listed("a", "lost")], "0 of 1 cluster takes work; a (lost) does not."),
         ([listed("a"), listed("b", "draining")], "1 of 2 clusters takes work; b (draining) does not."),
         (
