@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from marshmallow import fields, validate
+from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.all_definitions import FIELDS, NOUNS, SETTING, SOURCES, WORDS, Defined
-from admin.core.executions.selectors import MOST_FILTER_LENGTH
 from admin.core.row_conditions import RowCondition, parse_conditions
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.messages.pages import key_of, token_of, wrong_token
 from admin.messages.requests import SCOPE_KEY, Fields, OneOf, PageQuery
+from admin.messages.selectors import FILTER_LENGTH
 from admin.messages.shared import Answer, ProvenanceAnswer, SeenAnswer, one_of
 from admin.services.all_definitions import DefinedPage
 
@@ -30,7 +30,7 @@ class AllDefinitionsQuery(PageQuery):
         validate=SCOPE_KEY, metadata={"description": "Only this domain, and what is registered or granted there."}
     )
     filters = fields.String(
-        validate=validate.Length(max=MOST_FILTER_LENGTH),
+        validate=FILTER_LENGTH,
         metadata={
             "description": f"Only those of which this holds, as eq(author,ada)+gt(at,7d). Fields: {', '.join(FIELDS)}."
         },

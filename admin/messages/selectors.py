@@ -28,6 +28,12 @@ _TOO_LONG_AGO = "is too long ago."
 
 _SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform or job."
 
+#: How long a filter may be.
+FILTER_LENGTH = validate.Length(
+    max=MOST_FILTER_LENGTH,
+    error="is longer than {max} characters: ask for it in parts, or join values of a field, as in value_in(name,a;b).",
+)
+
 
 class TimeField(fields.Field[Moment]):
     """A time in RFC 3339, or how long ago: 24h, 7d."""
@@ -109,7 +115,7 @@ class SelectorFields(RequestSchema):
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
     created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
     filters = fields.String(
-        validate=validate.Length(max=MOST_FILTER_LENGTH),
+        validate=FILTER_LENGTH,
         metadata={"description": "Flyte's form: eq(phase,QUEUED)+eq(labels.team,ml)."},
     )
 

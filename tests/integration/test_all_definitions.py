@@ -232,6 +232,7 @@ def test_definitions_are_selected_by_what_is_known_of_them(
         ("like(name,x)", "unknown filter function 'like'."),
         ("name=x", "'name=x' is not of the form function(field,value)"),
         ("%2B".join(["eq(name,x)"] * 51), "has 51 terms; give 1 to 50."),
+        (f"eq(name,{'x' * 4000})", "filters: is longer than 4000 characters: ask for it in parts, or join values"),
     ],
 )
 def test_a_filter_of_definitions_that_cannot_be_read_is_refused(api: FlaskClient, filters: str, message: str) -> None:
