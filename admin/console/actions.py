@@ -179,6 +179,7 @@ def _repeat_page(
     execution = ask("get_execution", path=key)
     fields = _fields(execution)
     made = made or tried(ask, f"{word}_execution", {"dry_run": True}, {"id": dict(key)})
+    new = made.answer["execution"] if made.answer else None
     return render(
         "executions/repeat.html",
         title=f"{verb} {key['name']}",
@@ -190,9 +191,18 @@ def _repeat_page(
         fields=fields,
         values=form if form is not None else _inputs(fields, execution),
         made=made,
+        wait=_wait_of(new) if new and new.get("cluster") else None,
         problems=problems or {},
         suggested=suggestions(*(field.suggestions for field in fields if field.suggestions)),
     )
+
+
+def _wait_of(new: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Why the cluster that something new would go to does not take it at once; None where it does, or is not told."""
+    body = {**{name: new["id"][name] for name in ("project", "domain", "name")}, "spec": new["spec"]}
+    placed = tried(ask, "place", None, {**body, **({"inputs": new["inputs"]} if new.get("inputs") else {})}).answer
+    wait: Mapping[str, Any] | None = placed.get("wait") if placed and placed.get("cluster") == new["cluster"] else None
+    return wait
 
 
 def _repeat_command(

@@ -208,7 +208,7 @@ def _form(
         noun=noun,
         fields=noun.fields,
         values=values,
-        version=version,
+        row_version=version,
         made=made or Tried(),
         problems=problems or {},
         suggested=suggestions(*noun.suggested),

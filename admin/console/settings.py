@@ -89,6 +89,7 @@ def show_settings() -> str:
         effective=effective,
         kinds=[{**kind, "effective": values.get(kind["name"])} for kind in kinds],
         warnings=warnings,
+        suggested=suggestions("projects", "domains"),
         query=query,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -24,7 +24,7 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, OneOf, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import AlsoUndone, Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
+from admin.messages.shared import Answer, Json, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.changeable.registry import NAMED_KINDS
 from admin.services.timeline import MOST_CHANGES, Entry, Position, TimelinePage
@@ -131,6 +131,12 @@ def _key(position: Position) -> list[str]:
     return [*("" if number is None else str(number) for number in numbers), *places]
 
 
+def _executions_of(moves: Json) -> Iterator[ExecutionIdAnswer]:
+    """The executions that the event of a round names."""
+    for id in (*moves.get("moved", ()), *moves.get("stayed", ())):
+        yield ExecutionIdAnswer(**dict(zip(("project", "domain", "name"), id.split("/", 2), strict=True)))
+
+
 #: What is registered, in the words of events.
 _REGISTERED = {workflows.name: "WORKFLOW_REGISTERED", launch_plans.name: "LAUNCH_PLAN_REGISTERED"}
 _ACTIVATED = {ACTIVE: "LAUNCH_PLAN_ACTIVATED", INACTIVE: "LAUNCH_PLAN_DEACTIVATED"}
@@ -170,6 +176,9 @@ class EntryAnswer(Answer):
     id: Annotated[IdentifierAnswer | None, Meta(description="Of what was registered, activated or deactivated.")] = None
     execution: Annotated[
         ExecutionIdAnswer | None, Meta(description="That ended, `type` is its phase; or was created.")
+    ] = None
+    executions: Annotated[
+        list[ExecutionIdAnswer] | None, Meta(description="Of a round that somebody asked for: the first ones of it.")
     ] = None
     reason: Annotated[str | None, Meta(description="Of an execution that has ended: the code of its reason.")] = None
     cause: Annotated[
@@ -254,6 +263,7 @@ class EntryAnswer(Answer):
             revision=event.revision,
             deadline=event.deadline,
             ended_by=None if entry.ended_by is None else ProvenanceAnswer.from_attributes(entry.ended_by),
+            executions=list(_executions_of(event.moves or {})) or None,
         )
 
     @classmethod

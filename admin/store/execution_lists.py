@@ -101,7 +101,7 @@ class ListLimits:
     counted: int = 50_000
     previewed: int = 10_000  #: of those that wait, and of those that agents have, by a dry run of a change
     decided: int = 1000  #: of these, how many a dry run decides again; an answer names no more
-    drawn: int = 100_000  #: clusters that the executions which a dry run decides draw from together
+    drawn: int = 50_000  #: clusters that the executions which a dry run decides draw from together
     simulated: int = 5000  #: executions that one request places by settings and fleets that are only assumed
 
 

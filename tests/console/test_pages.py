@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
-from tests.support.browsers import Visitor
+from tests.support.browsers import Visitor, visiting
 from tests.support.small_console import DOMAIN, PROJECT, SmallConsole
 
 _POOL = f"project={PROJECT}&domain={DOMAIN}&resource_type=CLUSTER_ASSIGNMENT"
@@ -58,6 +58,16 @@ def test_a_wrong_address_is_answered_with_a_page_that_says_so(visitor: Visitor) 
     assert "path_not_found" in page.inner_text("main")
 
 
+def test_filters_are_folded_on_a_phone(browser: Browser, console: SmallConsole) -> None:
+    with visiting(browser, console.url, width=390) as visitor:
+        page = visitor.visit("/console/executions?cluster=east")
+        assert not page.is_visible("[name=cluster]")
+        assert page.evaluate("document.querySelector('table a').getBoundingClientRect().top < 500")
+        page.click("summary:has-text('Filters, 1 set')")
+        assert page.input_value("[name=cluster]") == "east"
+        visitor.check()
+
+
 #: What has the focus: what it is called, and whether that is seen.
 _FOCUSED = """() => {
   const focused = document.activeElement;
@@ -83,8 +93,7 @@ def test_an_execution_is_cancelled_by_the_keyboard_alone(visitor: Visitor, conso
     page.keyboard.press("Enter")
     tab_to(page, "Cancel…")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[name=confirmation]")
-    tab_to(page, "cause")
+    page.wait_for_function("document.activeElement.name === 'cause'")  # the form is ready to be typed into
     page.keyboard.type("It is no longer needed.")
     tab_to(page, "confirmation")
     page.keyboard.type("to-be-cancelled")

@@ -30,6 +30,7 @@ from tests.support.placing import (
     put_pool,
     register_plan,
     register_workflow,
+    report,
 )
 
 #: What pages say is the same on each kind of database.
@@ -202,6 +203,17 @@ def test_a_relaunch_is_previewed_changed_and_made_once(shared: FlaskClient, proj
     assert len(listed(shared, project)) == 2
     new = execution(shared, first.location.rpartition("/")[2], project=project)
     assert (new["mode"], new["inputs"]["epochs"], new["inputs"]["data"]) == ("RELAUNCH", 7, "words")
+
+
+def test_a_relaunch_at_a_full_cluster_says_why_it_would_wait(shared: FlaskClient, project: str) -> None:
+    cluster = f"full-{project}"
+    put_cluster(shared, cluster)
+    report(shared, cluster, capacity={"cpu": "2"}, free={"cpu": "0"})
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    created(shared, "first", project=project, cluster=cluster, job=job)
+    text = main(shared.get(address(project, "first", "relaunch")))
+    assert f"It would run on {cluster} ." in text
+    assert f"{cluster} is full (2 of 2 cpu taken)" in text
 
 
 def listed(api: FlaskClient, project: str) -> list[Any]:

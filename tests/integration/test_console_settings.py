@@ -231,6 +231,9 @@ def test_a_change_is_planned_applied_and_rolled_back(api: FlaskClient) -> None:
     decided = send(api, applied.location.replace("/changed?", "/redecide?"), applied.location)
     assert decided.location == f"/console/executions/{PROJECT}/{DOMAIN}/waits"
     assert execution(api, "waits")["cluster"] == "west"
+    [round_] = get(api, "timeline?source=redecision")["entries"]
+    assert round_["executions"] == [{"project": PROJECT, "domain": DOMAIN, "name": "waits"}]
+    assert f'href="{decided.location}"' in api.get("/console/history?source=redecision").text
     [entry] = get(api, "revisions?limit=1")["revisions"]
     assert entry["message"] == "East is full."
     number = entry["number"]
