@@ -38,7 +38,7 @@ def _create_follow_and_cancel(browser: Browser, site: Site, go_on: Path) -> None
         page.wait_for_selector("[data-live] :text-is('RUNNING')")
         assert page.evaluate("window.isLoadedOnce")  # it was changed in place
         page.click("text='Log'")
-        page.wait_for_selector("#log:has-text('first ␛[1mline')")
+        page.wait_for_selector("#log:has-text('first line')")
         assert "last line" not in page.inner_text("#log")
         go_on.touch()
         page.wait_for_selector("#log:has-text('last line')")
