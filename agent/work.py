@@ -16,7 +16,15 @@ from agent.adoptions import WAS_OVER, Adoptions
 from agent.cancellations import Cancellations
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.crashes import crash_point
-from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, SubmitRefused, Task
+from agent.engines.base import (
+    EngineUnavailable,
+    Handle,
+    NativePhase,
+    NativeState,
+    NothingDone,
+    SubmitRefused,
+    Task,
+)
 from agent.engines.safe import SafeEngine
 from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
@@ -263,6 +271,9 @@ class Work:
                 task = self._task(intent, None if intent.on_lost == WAIT else seconds_left)
                 handle = self.engine.submit(task)
                 crash_point("after-submit")
+        except NothingDone:
+            self._move(intent, Stage.HELD)
+            raise
         except SubmitRefused as refusal:
             self._mark_ended(intent, self._event(intent.reference, "DECLINED", reason="REFUSED", message=str(refusal)))
             return

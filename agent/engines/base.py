@@ -194,7 +194,10 @@ class Engine(Protocol):
         """Why the task must be declined, or an empty text."""
 
     def submit(self, task: Task) -> Handle:
-        """Start the task, or queue it; called only after find() returned None for its key."""
+        """Start the task, or queue it; called only after find() returned None for its key.
+
+        NothingDone if it was not started and may be later: it is then tried again.
+        """
 
     def find(self, key: str) -> Handle | None:
         """The job of that key, queued, running or finished, even if another process submitted it.

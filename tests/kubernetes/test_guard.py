@@ -102,5 +102,15 @@ def test_without_a_janitor_what_must_end_with_its_lease_is_declined(make_site: M
     site = make_site(admin)
     site.start()
     site.create("unguarded", "true", spec={"retry": {"on_lost": "fail"}})
-    site.wait_for_log("nothing would end it if this agent were gone")
+    site.wait_for_log("DECLINED REFUSED on_lost: nothing would end it if this agent were gone")
+    assert "had not been submitted" not in site.log
     site.cancel("unguarded")
+
+
+def test_a_janitor_that_starts_after_its_agent_is_waited_for(make_site: MakeSite, admin: RunningAdmin) -> None:
+    site = make_site(admin)
+    site.start()
+    site.create("waits", "true", resources={"requests": {"cpu": "1m"}}, spec={"retry": {"on_lost": "fail"}})
+    site.wait_for_log("nothing would end it if this agent were gone")
+    with running_janitor(site):
+        assert site.ended("waits")["closure"]["phase"] == "SUCCEEDED", site.log

@@ -190,12 +190,16 @@ class KubernetesEngine(CommandEngine):
     def _guard(self, task: Task, seconds: float) -> None:
         """Renew the Lease before the Job exists, so that no janitor ends it at once."""
         try:
-            if not self._lease.has_janitor():
-                raise SubmitRefused(f"{_UNGUARDED}: start `rainbow-agent janitor` in the cluster")
-            self._lease.guard(task.key, seconds)
+            has_janitor = self._lease.has_janitor()
+            if has_janitor:
+                self._lease.guard(task.key, seconds)
         except NothingDone as error:  # asked again, the API server would say the same
             self._lease.forget(task.key)
             raise SubmitRefused(f"{_UNGUARDED}: {error}") from error
+        if not has_janitor:
+            reason = f"{_UNGUARDED}: start `rainbow-agent janitor` in the cluster"
+            # One that was started together with this agent may need a moment longer.
+            raise NothingDone(reason) if self._lease.is_new else SubmitRefused(reason)
 
     def find(self, key: str) -> Handle | None:
         """The Job that the watch shows; one that may just have been created is asked for by name."""

@@ -22,6 +22,8 @@ from agent.engines.kubernetes.api import Api, Refusal
 #: How long a janitor may be silent.
 JANITOR_SECONDS = 15
 _FRESH_SECONDS = 5.0
+#: How long an agent that was just started waits for a janitor.
+_NEW_SECONDS = 30.0
 #: What Kubernetes takes in the name of a Lease.
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -133,6 +135,12 @@ class AgentLease:
         self._renewed_at = -math.inf
         self._lasts = 0.0
         self._janitor_seen: tuple[float, bool] | None = None
+        self._begun_at = clock.steady()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this agent has run for less time than a janitor takes to be noticed."""
+        return self._clock.steady() - self._begun_at < _NEW_SECONDS
 
     def guard(self, key: str, seconds: float) -> None:
         """Let a Job go on for so many seconds, and the Lease with it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -190,6 +191,21 @@ def test_a_submission_that_is_refused_is_declined(work: Work, engine: FakeEngine
     engine.failures["submit"] = SubmitRefused("invalid account")
     started(work, clock)
     assert (event_types(work), work.outbox.events()[0]["message"]) == (["DECLINED"], "invalid account")
+
+
+def test_a_submission_of_which_nothing_came_is_tried_again_without_a_look_up(
+    work: Work, engine: FakeEngine, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.failures["submit"] = NothingDone("not yet")
+    with caplog.at_level(logging.INFO):
+        started(work, clock)
+        work.step()
+    assert (work.problem, event_types(work)) == ("not yet", [])
+    assert [intent.stage for intent in work.intents.values()] == [Stage.HELD]
+    assert "had not been submitted" not in caplog.text
+    del engine.failures["submit"]
+    work.step()
+    assert [intent.stage for intent in work.intents.values()] == [Stage.SUBMITTED]
 
 
 def test_a_job_that_the_engine_cannot_read_is_declined(work: Work, engine: FakeEngine) -> None:
