@@ -112,11 +112,11 @@ class Deployed:
         return "\n".join(texts)
 
     def wait_until_ready(self, name: str, count: int = 1) -> None:
-        wait_until(lambda: self.are_ready(name, count), 120, interval=1.0, explain=self.explain)
+        wait_until(lambda: self.are_ready(name, count), 240, interval=1.0, explain=self.explain)
 
     def ctl(self, endpoint: str, line: str) -> str:
         """What rainbowctl prints."""
-        words = ["timeout", "90", "rainbowctl", "--endpoint", endpoint, "--token-file", "api.token", *line.split()]
+        words = ["timeout", "180", "rainbowctl", "--endpoint", endpoint, "--token-file", "api.token", *line.split()]
         done = subprocess.run(words, env=self.environment, cwd=self.directory, capture_output=True, text=True)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}\n{self.explain()}"
         return done.stdout
@@ -241,7 +241,7 @@ def check_readiness(deployed: Deployed, database: Wire) -> None:
     database.break_off()
     wait_until(
         lambda: not any(entry["ready"] for pod in deployed.pods("rainbow-admin") for entry in statuses(pod)),
-        90,
+        120,
         interval=1.0,
         explain=deployed.explain,
     )
@@ -260,7 +260,7 @@ def check_liveness(deployed: Deployed) -> None:
     (pid,) = agents()
     os.kill(pid, signal.SIGSTOP)
     os.utime(f"/proc/{pid}/root/tmp/heartbeat", (0, 0))  # as if it had hung for long
-    wait_until(lambda: deployed.restarts("rainbow-agent") == 1, 60, interval=1.0, explain=deployed.explain)
+    wait_until(lambda: deployed.restarts("rainbow-agent") == 1, 120, interval=1.0, explain=deployed.explain)
     deployed.wait_until_ready("rainbow-agent")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from agent.cluster_resources.maker import INSTALLATION, NamespaceMaker
 from agent.cluster_resources.orders import Namespace, Orders
 from agent.cluster_resources.reports import Report
 from agent.engines.resource_api import ApiRefusal, ApiUnavailable
+from tests.conftest import Scale
 from tests.support.kubernetes import KubernetesCluster
 from tests.support.waiting import wait_until
 
@@ -185,6 +187,48 @@ def test_a_quota_whose_use_changes_counts_as_unchanged(
     (report,) = NamespaceMaker(Busy()).make(wanted)  # one that was started since applies everything
     assert path in calls
     assert set(states(report).values()) == {"applied"}
+
+
+class CountedApi:
+    """The API server, and what it was asked for."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self.reads: list[str] = []
+        self.writes: list[str] = []
+
+    def get(self, path: str, query: Any = None) -> Any:
+        self.reads.append(path)
+        return self._api.get(path, query)
+
+    def apply(self, path: str, document: dict[str, Any]) -> Any:
+        self.writes.append(path)
+        return self._api.apply(path, document)
+
+    def delete(self, path: str) -> None:
+        self.writes.append(path)
+        self._api.delete(path)
+
+
+def test_a_round_writes_only_what_has_changed_and_reads_no_more_for_many(api: Any, project: str, scale: Scale) -> None:
+    count = scale(10, full=300)
+    wanted = [namespace(f"{project}{number}") for number in range(count)]
+    counted = CountedApi(api)
+    maker = NamespaceMaker(counted)
+    begun = time.monotonic()
+    maker.make(orders(*wanted))
+    made_seconds = time.monotonic() - begun
+    assert len(counted.writes) == sum(len(entry.objects) for entry in wanted)
+    for written in ([], [f"/api/v1/namespaces/{wanted[1].name}/resourcequotas/project-quota"]):
+        if written:
+            wanted[1] = namespace(wanted[1].project, **CRA)
+        counted.reads, counted.writes = [], []
+        begun = time.monotonic()
+        reports = maker.make(orders(*wanted))
+        print(f"{count} namespaces: {made_seconds:.1f} s, {time.monotonic() - begun:.2f} s, {counted.writes}")
+        assert counted.writes == written
+        assert len(counted.reads) <= 5  # a list of each kind
+        assert {state for report in reports for state in states(report).values()} == {"applied"}
 
 
 def test_a_namespace_that_somebody_deletes_is_made_again_when_it_is_gone(
