@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -971,3 +972,18 @@ def test_previews_name_who_switched_off_the_other_clusters(
         own = "disabled" if switched == "disable" else f"{'draining' if switched == 'drain' else 'cordoned'} (own)"
         assert f"'{here}' is {own}" in message
     assert get(api, f"clusters/{other}").get("cordon_reason") == (None if word == "disable" else "new disks")
+
+
+def test_the_fleet_that_a_plan_leaves_is_read_once(api: FlaskClient, context: Context, west: PlayedAgent) -> None:
+    created(api, "a", **pool("both"))
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    change = {"changes": [{"pool_definition": {"name": "both"}, "delete": True}]}
+    with statements(context) as seen:
+        planned = ok(api.post(f"{API}/attribute_changes?dry_run=true&force=true", json=change))
+    assert planned["executions"]
+    read = [text for text in seen if "FROM fleet_definitions" in text and "WHERE" not in text]
+    states = [text for text in seen if "FROM cluster_states" in text and "WHERE" not in text]
+    # The fleet as it is, perhaps, and as it would be; the states also for the latest reports.
+    assert (len(read) <= 2, len(states) <= 3) == (True, True), (read, states)
+    gc.collect()
+    assert len(context.worked_out_fleets) == 0, "it is kept for the transaction alone"
