@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Executable,
     Float,
     TextClause,
     bindparam,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     not_,
     select,
     true,
+    union_all,
 )
 
 from admin.core.executions.attempts import UNDECIDED
@@ -131,24 +133,30 @@ def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str,
 SUMS = (*(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS), func.count())
 #: A statement about more clusters is longer than what waits at all of them, by cluster.
 _MOST_CLUSTERS_NAMED = 100
-_MAY_START_NOW = (QUEUED, OPEN, MAY_START)
-#: What waits at some clusters, and may start.
-WAITS_AT = (*_MAY_START_NOW, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
+_AT = _columns.cluster.in_(bindparam("clusters", expanding=True))
+#: What waits at some clusters, may start, and no agent has.
+UNLEASED_AT = (*UNLEASED, MAY_START, _AT)
 #: Whether it is known what one asks of a cluster's graph.
 ASKS_GRAPH = _columns.asks.is_not(None)
 _TOGETHER = (_columns.cluster, _columns.exclusive, ASKS_GRAPH)
 _SUM_DEMANDS = select(*_TOGETHER, *SUMS).group_by(*_TOGETHER)
-_ALL_TAKEN = _SUM_DEMANDS.where(*WAITS_AT)
-_WITH_CLUSTER = _SUM_DEMANDS.where(*_MAY_START_NOW, _columns.cluster.is_not(None))
-_TAKEN_OF_ALL = {False: _WITH_CLUSTER, True: _WITH_CLUSTER.where(LEASED)}
-_TAKEN = {False: _ALL_TAKEN, True: _ALL_TAKEN.where(LEASED)}
-_ALL_ASKED = (
+_COUNT_ASKED = (
     select(_columns.cluster, _columns.asks, func.count())
-    .where(*WAITS_AT, _columns.asks.is_not(None))
+    .where(_columns.asks.is_not(None))
     .group_by(_columns.cluster, _columns.asks)
 )
-_ASKED = {False: _ALL_ASKED, True: _ALL_ASKED.where(LEASED)}
-_HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
+
+
+def _waiting_by_lease(query: AnySelect) -> dict[bool, Executable]:
+    """A query of what waits and may start, and of what agents have of it: each has an index, and both together none."""
+    leased = query.where(LEASED, IS_QUEUED, MAY_START)
+    return {False: union_all(query.where(*UNLEASED, MAY_START), leased), True: leased}
+
+
+_TAKEN = _waiting_by_lease(_SUM_DEMANDS.where(_AT))
+_TAKEN_OF_ALL = _waiting_by_lease(_SUM_DEMANDS.where(_columns.cluster.is_not(None)))
+_ASKED = _waiting_by_lease(_COUNT_ASKED.where(_AT))
+_HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _AT)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:

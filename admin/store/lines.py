@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, literal, not_, select
+from sqlalchemy import Connection, and_, bindparam, literal, select
 
 from admin.core.fleet.clusters import Cluster
 from admin.core.graph.rooms import asked_key
 from admin.core.placement.lines import Entry, Position
 from admin.core.resources import Amounts
 from admin.store.decisions import decisions
-from admin.store.execution_queue import ASKS_GRAPH, SUMS, WAITS_AT
+from admin.store.execution_queue import ASKS_GRAPH, SUMS, UNLEASED_AT
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import LEASED
 
 _columns = executions.c
 _LIKE = (_columns.cluster, _columns.exclusive, _columns.asks, _columns.tier, _columns.priority)
-_SUMS_OF_LIKE = select(*_LIKE, literal(0), *SUMS).where(*WAITS_AT, not_(LEASED)).group_by(*_LIKE)
-_EACH = select(*_LIKE, _columns.id, *SUMS).where(*WAITS_AT, not_(LEASED)).group_by(*_LIKE, _columns.id)
+_SUMS_OF_LIKE = select(*_LIKE, literal(0), *SUMS).where(*UNLEASED_AT).group_by(*_LIKE)
+_EACH = select(*_LIKE, _columns.id, *SUMS).where(*UNLEASED_AT).group_by(*_LIKE, _columns.id)
 
 
 def waiting(

@@ -82,7 +82,7 @@ def clusters(*numbers: int) -> Mapping[str, Cluster]:
 #: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none, and
 #: of trails there is one here, of rounds none.
 READS_ALL = re.compile(
-    r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf|wai))"
+    r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|offered|unf|wai))"
     r"|Seq Scan(?! on (trails|bid_rounds))"
 )
 SORTS = re.compile(r"TEMP B-TREE|(^|-> +)Sort  \(", re.MULTILINE)
@@ -385,16 +385,12 @@ BY_NAME: dict[str, Call] = {
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "full routes": (lambda c: execution_queue.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
     "unplaced": (lambda c: execution_queue.unplaced(c, WAITS_FOR_RULES, 100), ("unplaced",)),
-    "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1), NOW), ("unfinished", "offered", "phase")),
-    "lines": (
-        lambda c: lines.waiting(c, clusters(1, 2), NOW, singly=["cluster-1"]),
-        ("unfinished", "offered", "phase"),
-    ),
+    "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1), NOW), ("offered",)),
+    "leased demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1), NOW, leased_only=True), ("held",)),
+    "lines": (lambda c: lines.waiting(c, clusters(1, 2), NOW, singly=["cluster-1"]), ("offered",)),
     "given since": (lambda c: lines.given_since(c, clusters(1, 2), NOW), ("held",)),
-    "demand of all": (
-        lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20)), NOW),
-        ("unfinished", "offered", "phase"),
-    ),
+    "demand at 20": (lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20)), NOW), ("offered",)),
+    "demand of all": (lambda c: execution_queue.taken_by_waiting(c, clusters(*range(101)), NOW), ("offered",)),
     "unasked": (lambda c: bid_rounds.unasked(c, "batch", NOW, after=0, most=20), ("offered",)),
     "by cluster": (lambda c: unfinished.counts_by_cluster(c), ("offered", "held", "unfinished")),
     "leases": (lambda c: unfinished.leases_by_cluster(c), ("held",)),
