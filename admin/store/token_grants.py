@@ -111,7 +111,7 @@ def books_for(
     `together` some claim names several.
     """
     pools = sorted(numbers)
-    grants = [_grant(row) for row in _SELECT_OF_TOKENS.execute(connection, sorted(keys))]
+    grants = [_grant(row) for row in _SELECT_OF_TOKENS.execute(connection, sorted(keys)).all()]
     grants += [_grant(row) for row in _some(connection, _SELECT_OVER, sorted(claimed), now=now)]
     at_hand = _by_pool(pools, {(grant.pool, grant.token): grant for grant in grants}.values())
     sums = KeptSums(connection)
@@ -196,7 +196,7 @@ class _PoolSums:
 
 
 def _some(connection: Connection, query: AnySelect, pools: Sequence[str], **parameters: object) -> Iterable[AnyRow]:
-    return connection.execute(query, {"pools": pools, **parameters}) if pools else ()
+    return connection.execute(query, {"pools": pools, **parameters}).all() if pools else ()
 
 
 def _by_pool(pools: Iterable[str], grants: Iterable[Grant]) -> dict[str, list[Grant]]:

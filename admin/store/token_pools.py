@@ -44,7 +44,9 @@ class Head(NamedTuple):
 
 def lock_heads(connection: Connection, pools: Iterable[str]) -> dict[str, Head]:
     """The same with both numbers of each pool."""
-    return {row.name: Head(row.number, row.releases) for row in connection.execute(_LOCK, {"names": sorted(pools)})}
+    return {
+        row.name: Head(row.number, row.releases) for row in connection.execute(_LOCK, {"names": sorted(pools)}).all()
+    }
 
 
 def write(connection: Connection, changes: Sequence[RowChange], version: int) -> None:

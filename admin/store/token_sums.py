@@ -77,7 +77,7 @@ class KeptSums:
             return
         self._known |= dict.fromkeys(keys, NOTHING)
         of_scopes = [key for key in keys if "#" not in key[1]]
-        for row in _SELECT.execute(self._connection, of_scopes) if of_scopes else ():
+        for row in _SELECT.execute(self._connection, of_scopes).all() if of_scopes else ():
             self._known[row.pool, row.bucket] = Sum(row.amount, row.number)
         if executions := _executions_of(bucket for _, bucket in keys):
             of_pools = {"pools": sorted({pool for pool, _ in keys}), "executions": executions}

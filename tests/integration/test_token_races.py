@@ -14,4 +14,4 @@ def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Ten times as many calls are among the slower tests."""
-    race(contested_place(kind, request, tmp_path), tmp_path, 2_000)
+    race(contested_place(kind, request, tmp_path), tmp_path, 20_000)

@@ -61,7 +61,7 @@ def test_a_cluster_answers_as_a_server_does_and_loses_nothing_when_it_fails_over
     of_project = Scope(project="ads").path
     assert refused(backend, claim("waits", wait=30, hive=1)).place == 1
     assert backend.totals(["hive", "spark"]) == {"hive": PoolTotals(used=2, asking=1), "spark": PoolTotals(used=1)}
-    assert backend.used(["hive"], [of_project], brief=True)["hive"][of_project] == 2
+    assert backend.used(["hive"], [of_project])["hive"][of_project] == 2
     assert isinstance(backend.renew(Renewal.of(held.grants)), Renewed)
     assert backend.release(Release(token="first", pools=("hive",))) == Released(amounts={"hive": 1})
     assert backend.release(Release(token="first", pools=("hive",))) == NotHeld(pools=("hive",))

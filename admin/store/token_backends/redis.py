@@ -1,4 +1,4 @@
-"""Tokens in Redis or Valkey: one atomic script for each operation, with the rules of the core.
+"""Tokens in Redis or Valkey, with the rules of the core: one atomic script does an operation, or all that came at once.
 
 All keys have one hash tag, so that a cluster keeps them together. Deadlines go by the server's clock.
 """
@@ -6,19 +6,15 @@ All keys have one hash tag, so that a cluster keeps them together. Deadlines go 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.json_text import json_string, json_value
 from admin.core.token_pools.answers import (
     Allocation,
     Conflict,
@@ -35,8 +31,9 @@ from admin.core.token_pools.definitions import token_pool_of
 from admin.core.token_pools.grants import Release, Renewal
 from admin.core.token_pools.ledger import Book, retry_seconds
 from admin.core.token_pools.limits import WHOLE_POOL, Terms, never_fits
-from admin.store import token_grants, token_waits
+from admin.store import revisions, token_grants, token_waits
 from admin.store.database import Database
+from admin.store.group_commit import GroupCommit
 from admin.store.token_backends.base import (
     MOST_SHOWN,
     NOBODY,
@@ -47,8 +44,7 @@ from admin.store.token_backends.base import (
     own_sums,
     shown_usage,
 )
-from admin.store.token_backends.redis_client import warn_of_evictions
-from admin.store.token_backends.redis_clock import RedisClock
+from admin.store.token_backends.redis_calls import RedisCalls
 from admin.store.token_backends.redis_documents import (
     Document,
     claim_document,
@@ -66,29 +62,15 @@ from admin.store.token_sums import Sum
 from admin.store.token_tables import TOKEN_POOLS
 
 if TYPE_CHECKING:
-    from redis.commands.core import Script
-
     from admin.store.token_backends.redis_client import Client
 
 _log = logging.getLogger("rainbow.tokens")
-#: What is kept of a pool, in the order of the scripts' keys.
-_PARTS = ("grants", "waiters", "sums", "ends", "order", "line", "queues", "stays")
 #: The hash tag of all keys.
 TAG = "rainbow-tokens"
-_SCRIPTS = Path(__file__).parent / "scripts"
 #: Why nothing is granted for one lease.
 _CLOSED = "Redis was restarted or flushed, or has lost grants: nothing is granted until all holders could renew."
-#: How often a Redis that does not answer is asked in the background, and how many times before a sync must begin anew.
-_PROBE_SECONDS, _PROBES = 0.5, 60
 #: Releases that are kept until Redis answers again.
 _MOST_UNRETURNED = 10_000
-#: How long requests wait for that; longer than from one probe to the next.
-_AWAIT_SECONDS = 1.0
-
-
-@cache
-def _script(name: str) -> str:
-    return "".join((_SCRIPTS / f"{part}.lua").read_text() for part in ("common", name))
 
 
 class RedisTokens:
@@ -107,18 +89,20 @@ class RedisTokens:
     ) -> None:
         self._database = database
         self._longest_lease_seconds = longest_lease_seconds  #: for which nothing is granted after a restart
-        self._tag = tag
         self._observer = observer
-        self._clock = RedisClock(monotonic)
+        self._calls = RedisCalls(
+            client, brief_client or client, tag, longest_lease_seconds, monotonic, observer.reclaimed
+        )
         self._kept = KeptBounds()
-        self.failure: TokensUnavailable | None = None  #: of the last call
-        self._probing = threading.Lock()  #: held by the one thread that asks until Redis answers
-        # By whether calls are brief. They connect when they are needed first, for a cluster must be reachable then.
-        self._clients = {False: cache(client), True: cache(brief_client or client)}
-        self._scripts: dict[tuple[str, bool], Script] = {}
+        self._heads: GroupCommit[None, int] = GroupCommit(self._read_head)
         #: Given back once Redis answers, by token and number.
         self._unreturned: dict[tuple[str, int | None], Release] = {}
         self._taken_back: deque[str] = deque()  #: pools of grants that were taken back, for which nobody was woken yet
+
+    @property
+    def failure(self) -> TokensUnavailable | None:
+        """That of the last call."""
+        return self._calls.failure
 
     def allocate(self, claim: Claim) -> Allocation:
         answer = self._allocate(claim)
@@ -128,9 +112,12 @@ class RedisTokens:
     def _allocate(self, claim: Claim) -> Allocation:
         self._await_probe()
         try:
-            return self.allocate_within(claim, CurrentTerms.of_database(claim, self._database, self._kept))
+            return self.allocate_within(claim, self._current_terms(claim))
         finally:
             self._wake_for_taken_back()
+
+    def _current_terms(self, claim: Claim) -> CurrentTerms:
+        return CurrentTerms([claim], self._kept, self._database.reading, lambda: self._heads.submit([None])[0])
 
     def allocate_within(self, claim: Claim, terms: CurrentTerms, *, brief: bool = False) -> Allocation:
         """Grant a claim within what bounds it, or say what is full; briefly where a transaction waits for it.
@@ -159,7 +146,7 @@ class RedisTokens:
             request["since"] = since
         if _never_fits(claim, terms):
             request["never"] = True
-        return self._call("allocate", claim.amounts, request, brief)
+        return self._calls.call("allocate", claim.amounts, request, brief=brief)
 
     def _take_back(self, release: Release, brief: bool) -> None:
         """Give back what was granted and is not to be held, now or when Redis answers again."""
@@ -182,12 +169,12 @@ class RedisTokens:
             self._await_probe()
         lease = {"lease": self._milliseconds(renewal.lease_seconds)}
         request = {**renewal_document(renewal), **lease}
-        document = self._call("renew", renewal.amounts, request, brief)
+        document = self._calls.call("renew", renewal.amounts, request, brief=brief)
         if document["status"] == "capacities":  # asked for only where a grant was lost
             capacities = self._capacities(renewal.amounts)
             if unknown := tuple(sorted(renewal.amounts.keys() - capacities.keys())):
                 return NotHeld(pools=unknown)
-            document = self._call("renew", renewal.amounts, {**request, "capacities": capacities}, brief)
+            document = self._calls.call("renew", renewal.amounts, {**request, "capacities": capacities}, brief=brief)
         if document["status"] == "missing":
             return read_not_held(document)
         return Renewed(grants=read_grants(document["grants"]))
@@ -200,7 +187,7 @@ class RedisTokens:
             request["number"] = str(release.number)
         if release.place is not None:
             request["place"] = list(release.place)
-        document = self._call("release", release.pools, request, brief)
+        document = self._calls.call("release", release.pools, request, brief=brief)
         if document["status"] == "missing":
             return read_not_held(document)
         return Released(amounts={pool: grant.amount for pool, grant in read_grants(document["grants"]).items()})
@@ -221,7 +208,9 @@ class RedisTokens:
         if not names:
             return {"usage": {}, "closed": 0}
         self._await_probe()
-        return self._call("usage", names, request, brief=True)  # a transaction may wait for what is only looked at
+        return self._calls.call(
+            "usage", names, request, brief=True
+        )  # a transaction may wait for what is only looked at
 
     def totals(self, pools: Iterable[str]) -> Mapping[str, PoolTotals]:
         names = sorted(pools)
@@ -229,7 +218,7 @@ class RedisTokens:
             return {}
         self._await_probe()
         request: Document = {"buckets": [WHOLE_POOL], "prefix": EXECUTION_PREFIX, "runs_already": RUNS_ALREADY}
-        document = self._call("used", names, request, brief=True)
+        document = self._calls.call("used", names, request, brief=True)
         reason = _CLOSED if document["closed"] else ""
         return {
             name: PoolTotals(used=document["used"][name][WHOLE_POOL], asking=document["asking"][name], reason=reason)
@@ -243,10 +232,10 @@ class RedisTokens:
             if is_awaited:
                 self._note_releases(pools)
 
-    def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool = False) -> dict[str, Counter[str]]:
-        """How many tokens of pools count in some buckets."""
-        names = sorted(pools)
-        used = self._call("used", names, {"buckets": sorted(buckets)}, brief)["used"] if names else {}
+    def used(self, pools: Iterable[str], buckets: Iterable[str]) -> dict[str, Counter[str]]:
+        """How many tokens of pools count in some buckets; a transaction waits for it."""
+        names, request = sorted(pools), {"buckets": sorted(buckets)}
+        used = self._calls.call("used", names, request, brief=True)["used"] if names else {}
         return {pool: Counter(amounts) for pool, amounts in used.items()}
 
     def session(
@@ -296,37 +285,13 @@ class RedisTokens:
             self._unreturned[release.token, release.number] = release
 
     def probe(self) -> None:
-        """If Redis did not answer last, ask it in the background until it does, and then give back what is to be.
-
-        Nobody waits for that.
-        """
-        if (self.failure is None and not self._unreturned) or not self._probing.acquire(blocking=False):
-            return
-        try:
-            threading.Thread(target=self._probe, name="redis", daemon=True).start()
-        except RuntimeError:  # there are too many threads already; a later sync tries again
-            self._probing.release()
+        self._calls.probe(self._return_all, is_owed=bool(self._unreturned))
 
     def _await_probe(self) -> None:
-        """If Redis did not answer last, wait a moment until it does, rather than for another timeout."""
-        failure = self.failure
-        if failure is None:
-            return
-        self.probe()
-        if not self._probing.acquire(timeout=_AWAIT_SECONDS):
-            raise failure
-        self._probing.release()
+        self._calls.await_probe(self._return_all)
 
-    def _probe(self) -> None:
-        try:
-            for _ in range(_PROBES):
-                with suppress(TokensUnavailable):
-                    self._call("used", [""], {"buckets": []})
-                    self._return([*self._unreturned.values()])
-                    return
-                time.sleep(_PROBE_SECONDS)
-        finally:
-            self._probing.release()
+    def _return_all(self) -> None:
+        self._return([*self._unreturned.values()])
 
     def _capacities(self, pools: Iterable[str]) -> dict[str, int]:
         with self._database.reading() as connection:
@@ -337,33 +302,10 @@ class RedisTokens:
         """A lease, no longer than what a restarted server waits for."""
         return int(min(lease_seconds, self._longest_lease_seconds) * 1000)
 
-    def _call(self, script: str, pools: Iterable[str], request: Document, brief: bool = False) -> Document:
-        from redis import RedisError
-
-        names = sorted(set(pools))
-        keys = [f"{{{self._tag}}}:state"]
-        for name in names:
-            keys += [f"{{{self._tag}}}:{part}:{name}" for part in _PARTS]
-        begun_at = self._clock.now()
-        statement = self._clock.statement(begun_at)
-        grace = int(self._longest_lease_seconds * 1000)
-        arguments = json_string({**request, "pools": names, "grace": grace, **statement})
-        try:
-            if (script, brief) not in self._scripts:
-                client = self._clients[brief]()
-                if not self._scripts:
-                    warn_of_evictions(client)
-                self._scripts[script, brief] = client.register_script(_script(script))
-            document: Document = json_value(self._scripts[script, brief](keys=keys, args=[arguments]))
-        except (RedisError, OSError) as error:
-            self._clock.note_failure(begun_at)
-            self.failure = TokensUnavailable(f"Redis does not answer: {str(error).rstrip('.')}")
-            raise self.failure from error
-        self.failure = None
-        self._clock.note_answer(begun_at, document["now"], was_in_doubt=statement["in_doubt"])
-        if document["reclaimed"]:
-            self._observer.reclaimed([read_grant(pool, grant) for pool, grant in document["reclaimed"]])
-        return document
+    def _read_head(self, asking: Sequence[None]) -> list[int]:
+        """The number of the last revision, for all who ask at the same time."""
+        with self._database.autocommit() as connection:
+            return [revisions.head(connection)] * len(asking)
 
 
 def _books(names: Iterable[str], usage: Document) -> dict[str, Book]:

@@ -50,9 +50,12 @@ def connect(settings: RedisSettings) -> Client:
 
 
 def connect_briefly(settings: RedisSettings) -> Client:
-    """The same for calls for which a transaction waits: they fail soon, and are not repeated."""
+    """The same for calls for which a transaction waits: they fail soon, and are repeated once at most.
+
+    That is for a cluster that has failed over, of which the first call tells.
+    """
     seconds = min(settings.timeout_seconds, _BRIEF_SECONDS)
-    return connect(replace(settings, max_retries=0, timeout_seconds=seconds))
+    return connect(replace(settings, max_retries=min(settings.max_retries, 1), timeout_seconds=seconds))
 
 
 def warn_of_evictions(client: Client) -> None:

@@ -19,11 +19,12 @@ from admin.store.token_backends.redis_terms import CurrentTerms
 class SessionBackend(Protocol):
     """What a session asks of the backend; briefly, for a transaction waits."""
 
-    failure: TokensUnavailable | None  #: of the last call
+    @property
+    def failure(self) -> TokensUnavailable | None: ...
 
     def allocate_within(self, claim: Claim, terms: CurrentTerms, *, brief: bool) -> Allocation: ...
     def renew(self, renewal: Renewal, *, brief: bool) -> Renewed | NotHeld: ...
-    def used(self, pools: Iterable[str], buckets: Iterable[str], *, brief: bool) -> dict[str, Counter[str]]: ...
+    def used(self, pools: Iterable[str], buckets: Iterable[str]) -> dict[str, Counter[str]]: ...
 
 
 class RedisSession:
@@ -50,7 +51,7 @@ class RedisSession:
         with suppress(TokensUnavailable):  # each claim is told
             self._check()
             shares = {share_bucket(claim.place) for claim in claims}
-            for pool, used in backend.used(capacities, shares, brief=True).items():
+            for pool, used in backend.used(capacities, shares).items():
                 self.rooms[pool] = Room.of(capacities[pool], used)
 
     def weight(self, claim: Claim) -> float:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from admin.core.token_pools.claims import Claim
 from admin.core.token_pools.limits import Terms
 from admin.store import revisions
-from admin.store.database import Database, is_writing
+from admin.store.database import is_writing
 from admin.store.dialects import is_sqlite
 from admin.store.token_pools import KeptBounds
 
@@ -21,37 +21,29 @@ class CurrentTerms:
     """The terms of some claims, which are read again only after something was changed."""
 
     def __init__(
-        self, claims: Sequence[Claim], kept: KeptBounds, connect: _Connect, connect_to_compare: _Connect | None
+        self, claims: Sequence[Claim], kept: KeptBounds, connect: _Connect, read_head: Callable[[], int] | None
     ) -> None:
-        """None where nothing can be changed meanwhile, so that nothing need be compared."""
+        """With what tells the last revision; None where nothing can be changed meanwhile."""
         self._claims = claims
         self._kept = kept
         self._connect = connect
-        self._connect_to_compare = connect_to_compare
+        self._read_head = read_head
         self._read()
-
-    @classmethod
-    def of_database(cls, claim: Claim, database: Database, kept: KeptBounds) -> CurrentTerms:
-        """Those of a claim that no transaction waits for."""
-        return cls([claim], kept, database.reading, database.autocommit)
 
     @classmethod
     def within(cls, connection: Connection, claims: Sequence[Claim], kept: KeptBounds) -> CurrentTerms:
         """Those of claims in a transaction, which on SQLite keeps others from writing."""
-
-        def connect() -> AbstractContextManager[Connection]:
-            return nullcontext(connection)
-
-        return cls(claims, kept, connect, None if is_sqlite(connection) and is_writing(connection) else connect)
+        keeps_others_out = is_sqlite(connection) and is_writing(connection)
+        read_head = None if keeps_others_out else lambda: revisions.head(connection)
+        return cls(claims, kept, lambda: nullcontext(connection), read_head)
 
     def _read(self) -> None:
         if not self._claims:
             self._by_claim: dict[int, Mapping[str, Terms]] = {}
             return
-        with (self._connect_to_compare or self._connect)() as connection:
-            # First, so that a change before the terms are read is noticed.
-            known = self._kept.at(revisions.head(connection))
-        if not known.know(self._claims):
+        # First, so that a change before the terms are read is noticed.
+        known = None if self._read_head is None else self._kept.at(self._read_head())
+        if known is None or not known.know(self._claims):
             with self._connect() as connection:
                 known = self._kept.at(revisions.head(connection))
                 known.look_up(connection, self._claims)
@@ -64,11 +56,8 @@ class CurrentTerms:
 
     def have_changed(self, claim: Claim) -> bool:
         """Whether the terms of a claim are others now; all are read again if anything was changed."""
-        if self._connect_to_compare is None:
+        if self._read_head is None or self._read_head() == self._head:
             return False
-        with self._connect_to_compare() as connection:
-            if revisions.head(connection) == self._head:
-                return False
         before = self.of(claim)
         self._read()
         return self.of(claim) != before

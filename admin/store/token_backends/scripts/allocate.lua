@@ -403,48 +403,50 @@ local function wait(waiter, is_waiting, others, served, line)
   })
 end
 
-local held, missing = held_grants()
-if next(held) then
-  local amounts, is_own, number = {}, true, nil
-  for pool, grant in pairs(held) do
-    number = number or grant.number
-    amounts[pool], is_own = grant.amount, is_own and is_of_place(grant) and grant.number == number
+function operations.allocate()
+  local held, missing = held_grants()
+  if next(held) then
+    local amounts, is_own, number = {}, true, nil
+    for pool, grant in pairs(held) do
+      number = number or grant.number
+      amounts[pool], is_own = grant.amount, is_own and is_of_place(grant) and grant.number == number
+    end
+    return answer({ status = is_own and same_amounts(amounts) and 'held' or 'conflict', grants = held })
   end
-  return answer({ status = is_own and same_amounts(amounts) and 'held' or 'conflict', grants = held })
-end
-if request.never then
-  leave()
-  return answer({ status = 'never' })
-end
-if now < state.grants_from then
-  return answer({ status = 'closed' })
-end
+  if request.never then
+    leave()
+    return answer({ status = 'never' })
+  end
+  if now < state.grants_from then
+    return answer({ status = 'closed' })
+  end
 
-local before, others, seen = nil, {}, {}
-for _, pool in ipairs(request.pools) do
-  local own = books[pool].waiters[request.token]
-  before = before or (own and same_amounts(own.amounts) and own or nil)
-end
-leave() -- whatever comes of it, it stands nowhere as it did
-local line = line_of_one_pool()
-for _, pool in ipairs(line and {} or request.pools) do
-  for _, other in ipairs(all_waiters(books[pool])) do
-    if not seen[other.token] then
-      seen[other.token] = true
-      others[#others + 1] = other
+  local before, others, seen = nil, {}, {}
+  for _, pool in ipairs(request.pools) do
+    local own = books[pool].waiters[request.token]
+    before = before or (own and same_amounts(own.amounts) and own or nil)
+  end
+  leave() -- whatever comes of it, it stands nowhere as it did
+  local line = line_of_one_pool()
+  for _, pool in ipairs(line and {} or request.pools) do
+    for _, other in ipairs(all_waiters(books[pool])) do
+      if not seen[other.token] then
+        seen[other.token] = true
+        others[#others + 1] = other
+      end
     end
   end
+  local waiter = {
+    token = request.token, number = before and before.number or string.format('%.0f', state.number + 1),
+    amounts = request.amounts, caps = request.caps, standings = {}, place = request.place, buckets = request.buckets,
+    share_bucket = request.share_bucket, execution = request.execution, holder = request.holder,
+    priority = request.priority, weight = request.weight, since = request.since or before and before.since or now,
+    wait = request.wait, expires = now + request.wait, queue = request.queue,
+  }
+  aged(waiter)
+  local rooms = new_rooms()
+  if serve(waiter, others, rooms, line) then
+    return grant_all(waiter.since)
+  end
+  return wait(waiter, before ~= nil, others, rooms, line)
 end
-local waiter = {
-  token = request.token, number = before and before.number or string.format('%.0f', state.number + 1),
-  amounts = request.amounts, caps = request.caps, standings = {}, place = request.place, buckets = request.buckets,
-  share_bucket = request.share_bucket, execution = request.execution, holder = request.holder,
-  priority = request.priority, weight = request.weight, since = request.since or before and before.since or now,
-  wait = request.wait, expires = now + request.wait, queue = request.queue,
-}
-aged(waiter)
-local rooms = new_rooms()
-if serve(waiter, others, rooms, line) then
-  return grant_all(waiter.since)
-end
-return wait(waiter, before ~= nil, others, rooms, line)

@@ -1,12 +1,14 @@
 -- What the scripts share: the state of some pools at one time. The rules are those of admin/core/token_pools.
 -- KEYS: the state of all pools; then for each pool its grants and its waiters, each by token; the sums of its grants by
 -- bucket; when they end; their order; the order of those that wait; how many of them are alike; and when they leave.
--- ARGV: the operation as JSON. Numbers of grants and shares have more digits than JSON keeps here, so they are texts.
+-- ARGV: what all operations have in common, and then each of them, as JSON. They are done one after the other at one time.
+-- Numbers of grants and shares have more digits than JSON keeps here, so they are texts.
 
-local request = cjson.decode(ARGV[1])
+local common = cjson.decode(ARGV[1])
+local request = nil -- the operation that is done now
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local JUMP = request.jump
+local JUMP = common.jump
 local WHOLE_POOL = '///'
 local COUNT = '#' -- before a bucket: how many grants count in it; no bucket begins so
 local reclaimed = {}
@@ -17,18 +19,18 @@ do
   local known = redis.call('HMGET', KEYS[1], 'epoch', 'run_id', 'grants_from', 'steady_since', 'number')
   if not known[1] or known[2] ~= run_id then
     -- What was granted last may be lost, so nothing is granted until every holder has renewed or is too late.
-    known[3], known[4] = now + request.grace, now
+    known[3], known[4] = now + common.grace, now
     redis.call('HSET', KEYS[1], 'epoch', known[1] or now, 'run_id', run_id, 'grants_from', known[3],
       'steady_since', now)
     state.may_have_jumped = true
-  elseif request.in_doubt or not request.expected or now < request.expected - JUMP then
+  elseif common.in_doubt or not common.expected or now < common.expected - JUMP then
     known[4] = now
     state.may_have_jumped = true
     redis.call('HSET', KEYS[1], 'steady_since', now)
   end
   state.grants_from, state.number = tonumber(known[3]), tonumber(known[5] or 0)
-  -- Where the request was expected sooner it was long under way, or the clock went ahead, which the next one tells.
-  local is_late = request.expected and now > request.expected + JUMP
+  -- Where the call was expected sooner it was long under way, or the clock went ahead, which the next one tells.
+  local is_late = common.expected and now > common.expected + JUMP
   state.steady = is_late and 0 or now - tonumber(known[4])
 end
 
@@ -47,7 +49,9 @@ local books = {}
 local function count(book, grant, sign)
   for _, bucket in ipairs(grant.buckets) do
     book.used[bucket] = redis.call('HINCRBY', book.sums_key, bucket, sign * grant.amount)
-    redis.call('HINCRBY', book.sums_key, COUNT .. bucket, sign)
+    if redis.call('HINCRBY', book.sums_key, COUNT .. bucket, sign) == 0 then
+      redis.call('HDEL', book.sums_key, bucket, COUNT .. bucket)
+    end
   end
 end
 
@@ -73,11 +77,6 @@ local function remove_grant(book, grant)
   redis.call('ZREM', book.order_key, order_of(grant))
   rawset(book.grants, grant.token, false)
   count(book, grant, -1)
-  for _, bucket in ipairs(grant.buckets) do
-    if redis.call('HGET', book.sums_key, COUNT .. bucket) == '0' then
-      redis.call('HDEL', book.sums_key, bucket, COUNT .. bucket)
-    end
-  end
 end
 
 local function all_grants(book)
@@ -128,6 +127,7 @@ end
 
 local function add_waiter(book, waiter)
   redis.call('HSET', book.waiters_key, waiter.token, cjson.encode(waiter))
+  rawset(book.waiters, waiter.token, waiter)
   count_waiter(book, waiter)
 end
 
@@ -187,7 +187,7 @@ local function read_one(book)
   end)
 end
 
-for position, pool in ipairs(request.pools) do
+for position, pool in ipairs(common.pools) do
   local key = 8 * position - 6
   local book = {
     grants_key = KEYS[key], waiters_key = KEYS[key + 1], sums_key = KEYS[key + 2], ends_key = KEYS[key + 3],
@@ -198,7 +198,7 @@ for position, pool in ipairs(request.pools) do
   read_one(book)
   local whole, has_lost_grants = is_whole(book)
   if has_lost_grants then -- their keys were dropped or deleted: the same as after a flush
-    state.grants_from = now + request.grace
+    state.grants_from = now + common.grace
     redis.call('HSET', KEYS[1], 'grants_from', state.grants_from)
   end
   if state.may_have_jumped or not whole then
@@ -252,6 +252,8 @@ local function other_numbers(held)
 end
 
 local function answer(value)
-  value.reclaimed, value.now, value.closed = reclaimed, now, math.max(0, state.grants_from - now)
-  return cjson.encode(value)
+  value.closed = math.max(0, state.grants_from - now)
+  return cjson.encode(value) -- now, since later operations change what it refers to
 end
+
+local operations = {} -- by name

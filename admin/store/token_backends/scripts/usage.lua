@@ -36,13 +36,15 @@ local function sums_of(book)
   return sums
 end
 
-local usage = {}
-for _, pool in ipairs(request.pools) do
-  local book = books[pool]
-  if request.token then
-    usage[pool] = { grants = { book.grants[request.token] or nil }, waiters = { book.waiters[request.token] or nil } }
-  else
-    usage[pool] = { grants = largest_grants(book), waiters = all_waiters(book), sums = sums_of(book) }
+function operations.usage()
+  local usage = {}
+  for _, pool in ipairs(request.pools) do
+    local book = books[pool]
+    if request.token then
+      usage[pool] = { grants = { book.grants[request.token] or nil }, waiters = { book.waiters[request.token] or nil } }
+    else
+      usage[pool] = { grants = largest_grants(book), waiters = all_waiters(book), sums = sums_of(book) }
+    end
   end
+  return answer({ status = 'usage', usage = usage })
 end
-return answer({ status = 'usage', usage = usage })
