@@ -234,6 +234,7 @@ def test_the_base_runs_jobs_with_its_own_rights_and_is_restarted_by_its_probes(d
         deployed.ctl(endpoint, f"wait execution second {PROJECT}")
         assert "SUCCEEDED" in deployed.ctl(endpoint, f"get execution second {PROJECT}")
         assert deployed.restarts("rainbow-admin") == 0
+        check_upgrade(deployed)
 
 
 def check_readiness(deployed: Deployed, database: Wire) -> None:
@@ -262,6 +263,25 @@ def check_liveness(deployed: Deployed) -> None:
     os.utime(f"/proc/{pid}/root/tmp/heartbeat", (0, 0))  # as if it had hung for long
     wait_until(lambda: deployed.restarts("rainbow-agent") == 1, 120, interval=1.0, explain=deployed.explain)
     deployed.wait_until_ready("rainbow-agent")
+
+
+def check_upgrade(deployed: Deployed) -> None:
+    """The steps of an upgrade, in their order; the agent is not touched."""
+    kubectl = deployed.kubectl
+    kubectl("-n", "rainbow", "scale", "deployment", "rainbow-admin", "--replicas", "0")
+    pods = "-l", "app.kubernetes.io/name=rainbow-admin"
+    kubectl("-n", "rainbow", "wait", "--for=delete", "pod", *pods, "--timeout", "2m")
+    manifest = (BASE / "migrate.yaml").read_text().replace("image: rainbow:latest", "image: localhost/rainbow:1")
+    (deployed.directory / "migrate.yaml").write_text(manifest)
+    kubectl("-n", "rainbow", "delete", "job", "rainbow-migrate", "--ignore-not-found")
+    kubectl("-n", "rainbow", "apply", "-f", "migrate.yaml")
+    status = "-n", "rainbow", "get", "job", "rainbow-migrate", "-o", "jsonpath={.status.conditions[*].type}"
+    wait_until(lambda: "Complete" in kubectl(*status), 120, interval=1.0, explain=deployed.explain)
+    kubectl("apply", "-k", ".")
+    deployed.wait_until_ready("rainbow-admin", 2)
+    assert deployed.are_ready("rainbow-agent")
+    assert deployed.restarts("rainbow-agent") == 1
+    kubectl("-n", "rainbow", "delete", "job", "rainbow-migrate", "--wait=false")
 
 
 def agents() -> list[int]:

@@ -283,6 +283,35 @@ def test_what_is_no_longer_rendered_is_pruned(api: Any, project: str) -> None:
     wait_until(lambda: api.get(f"/api/v1/namespaces/{gone.name}")["status"]["phase"] == "Terminating")
 
 
+def test_secrets_and_volume_claims_are_only_reported_where_nothing_says_otherwise(api: Any, project: str) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept"}, "stringData": {"a": "b"}}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "kept"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    full = namespace(project)
+    NamespaceMaker(api).make(orders(with_objects(full, secret, claim)))
+    for prunes, state in ((False, "orphaned"), (True, "pruned")):
+        (report,) = NamespaceMaker(api).make(orders(full, prunes_namespaces=prunes))
+        assert {states(report)[name] for name in ("Secret/kept", "PersistentVolumeClaim/kept")} == {state}
+    with pytest.raises(ApiRefusal):
+        api.get(f"/api/v1/namespaces/{full.name}/secrets/kept")
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}", "x" * 100_000, '"}, kind: {', "{{ project }}"]
+)
+def test_a_value_is_one_text_on_the_cluster_whatever_it_holds(api: Any, project: str, text: str) -> None:
+    full = namespace(project, **DEFAULTS, defaultIamRole=text)
+    (report,) = NamespaceMaker(api).make(orders(full))
+    assert set(states(report).values()) == {"applied"}
+    account = api.get(f"/api/v1/namespaces/{full.name}/serviceaccounts/default")
+    assert account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"] == text
+    assert api.get(f"/api/v1/namespaces/{full.name}/secrets")["items"] == []
+
+
 def test_the_default_service_account_is_patched_and_never_deleted(api: Any, project: str) -> None:
     with_role = namespace(project, **DEFAULTS, defaultIamRole="arn:aws:iam::1:role/x", imagePullSecrets="one,two")
     without = namespace(project)
