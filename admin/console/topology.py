@@ -9,7 +9,7 @@ from typing import Any
 _ROW, _TOP = 32, 8
 #: Boxes on a side: where there are more, the last stands for all the others.
 _MOST_BOXES = 24
-_RIGHT = 480
+_RIGHT = 330
 
 Group = tuple[str, Mapping[str, Any]]
 
