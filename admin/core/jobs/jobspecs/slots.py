@@ -297,7 +297,9 @@ class GroupSlots(Slots):
             return False
         if type_ != "node" and not is_other(type_):
             return False
-        return (type_ in _OUTER_LEVELS and not inner) or _holds_slots(inner, may_be_nodes=type_ != "node")
+        if type_ != "node" and self.nodes is None and ((type_ in _OUTER_LEVELS and not inner) or _holds_levels(inner)):
+            return True
+        return _holds_slots(inner, may_be_nodes=type_ != "node")
 
     def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
         resource = without_unsupported(
@@ -335,6 +337,14 @@ def is_other(type_: object) -> bool:
     """
     is_type = isinstance(type_, str) and TYPE.fullmatch(type_) is not None
     return is_type and type_ not in _TYPES and meant_type(str(type_)) is None
+
+
+def _holds_levels(inner: Any) -> bool:
+    """Whether there are levels with something in them right among resources."""
+    return any(
+        isinstance(resource, Mapping) and is_other(resource.get("type")) and resource.get("with")
+        for resource in (inner if isinstance(inner, list) else ())
+    )
 
 
 def _holds_slots(inner: Any, *, may_be_nodes: bool) -> bool:

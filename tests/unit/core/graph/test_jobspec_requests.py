@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import yaml
 
 from admin.core.graph.descriptions import read_description
-from admin.core.graph.job_requests import request_of, with_settings
+from admin.core.graph.job_requests import GRAPH_TYPES, request_of, with_settings
 from admin.core.graph.jobspec_requests import MOST_LEVELS, layered_request, request_in
 from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import Requirement
+from admin.core.graph.summaries import Prune
 from admin.core.jobs.jobspecs import read_jobspec
 from admin.core.problems import Invalid
+from admin.core.resources import parse_demand
 from tests.support.small_graphs import cluster_document
 from tests.unit.core.graph.test_examples import example
 
@@ -309,3 +312,56 @@ def test_one_type_with_several_requirements() -> None:
 
     assert fits(a100=2, h100=2)
     assert not fits(a100=3, h100=1)
+
+
+#: What may stand inside each level, and the amounts of a task.
+INSIDE = {
+    "cluster": ("rack", "chassis", "node", "slot", "amount"),
+    "rack": ("chassis", "node", "slot", "amount"),
+    "chassis": ("blade", "node", "slot", "amount"),
+    "blade": ("node", "numanode", "amount"),
+    "node": ("socket", "numanode", "slot", "amount", "amount"),
+    "socket": ("slot", "amount"),
+    "numanode": ("slot", "amount"),
+    "slot": ("node", "socket", "amount", "amount"),
+}
+
+
+def drawn_resource(random: Random, levels: int, *types: str) -> dict[str, Any]:
+    type_ = random.choice(types)
+    if type_ == "amount" or not levels:
+        amount = random.choice(("core", "core", "gpu", "memory", "fpga"))
+        unit = {"unit": "GiB"} if amount == "memory" else {}
+        replicas = {"replicas": 2} if random.random() < 0.1 else {}
+        return {"type": amount, "count": random.randint(1, 3), **unit, **replicas}
+    inner = [drawn_resource(random, levels - 1, *INSIDE[type_]) for _ in range(random.choice((1, 1, 1, 2)))]
+    return {"type": type_, "count": random.randint(1, 3), "with": inner}
+
+
+def slots_in(needs: tuple[Need, ...]) -> int:
+    """How many slots needs have in all, those inside their vertices among them."""
+    slots = 0
+    for resource, count in needs:
+        if not isinstance(resource, Unit):
+            slots += count * (1 if isinstance(resource, Slot) else slots_in(resource.contents))
+    return slots
+
+
+def test_a_group_asks_of_a_graph_what_its_job_has() -> None:
+    """A cluster that is described and one that is not are asked for the same amounts, and each slot is a task."""
+    taken = 0
+    for seed in range(3000):
+        random = Random(seed)
+        jobspec = group(**drawn_resource(random, 4, *INSIDE, "amount"))
+        try:
+            resources = read_jobspec(jobspec, ())["resources"]
+        except Invalid:
+            continue
+        taken += 1
+        request = request_in(jobspec)
+        totals = Prune.of(request).totals
+        for name, type_ in GRAPH_TYPES.items():
+            each = parse_demand(name, resources.get("requests", {}).get(name, "0"))
+            assert totals.get(type_, 0) == each * resources["tasks"], jobspec
+        assert slots_in(request.needs) in (0, resources["tasks"]), jobspec
+    assert taken > 1000
