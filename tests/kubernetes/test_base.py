@@ -40,19 +40,23 @@ def patches(mark: str) -> list[dict[str, Any]]:
     aliases = {"hostAliases": [{"ip": ADMIN, "hostnames": ["rainbow-admin"]}], "terminationGracePeriodSeconds": 2}
     probe = {"livenessProbe": {"periodSeconds": 2}}
     agent = {**aliases, "containers": [{"name": "agent", **probe}]}
-    configuration = yaml.safe_load((BASE / "agent.yaml").read_text().partition("\n---\n")[0])
-    options = {**yaml.safe_load(configuration["data"]["agent.yaml"]), "engineOptions": {"namespace": namespace}}
+    admin_options = {**configuration("admin"), "namespace_mapping": {"template": namespace}}
+    agent_options = {**configuration("agent"), "engineOptions": {"namespace": namespace}}
     return [
         patch("Service", "rainbow-admin", **service),
         patch("StatefulSet", "rainbow-agent", spec={"template": {"spec": agent}}),
         patch("Deployment", "rainbow-janitor", spec={"template": {"spec": aliases}}),
-        patch("ConfigMap", "rainbow-agent", data={"agent.yaml": yaml.safe_dump(options)}),
-        patch(
-            "ConfigMap",
-            "rainbow-admin",
-            data={"rainbow.yaml": yaml.safe_dump({"namespace_mapping": {"template": namespace}})},
-        ),
+        patch("ConfigMap", "rainbow-agent", data={"agent.yaml": yaml.safe_dump(agent_options)}),
+        patch("ConfigMap", "rainbow-admin", data={"rainbow.yaml": yaml.safe_dump(admin_options)}),
     ]
+
+
+def configuration(program: str) -> dict[str, Any]:
+    """What the base has for a program's configuration file."""
+    documents = yaml.safe_load_all((BASE / f"{program}.yaml").read_text())
+    (text,) = next(document for document in documents if document["kind"] == "ConfigMap")["data"].values()
+    options: dict[str, Any] = yaml.safe_load(text)
+    return options
 
 
 def patch(kind: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -210,6 +214,7 @@ def test_the_base_runs_jobs_with_its_own_rights_and_is_restarted_by_its_probes(d
         pod = deployed.pods("rainbow-admin")[0]["status"]["podIP"]
         stack.enter_context(wire_to(f"{pod}:{ADMIN_PORT}", (ADMIN, ADMIN_PORT)))
         deployed.ctl(endpoint, "create cluster alpha --clusterResources")
+        assert deployed.ctl(endpoint, "get cluster -o name").split() == ["cluster/alpha"]
         deployed.ctl(endpoint, "rotate token alpha --newTokenFile alpha.token")
         kubectl("-n", "rainbow", "create", "secret", "generic", "rainbow-agent", "--from-file=token=alpha.token")
         deployed.wait_until_ready("rainbow-agent")
