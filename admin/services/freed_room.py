@@ -27,7 +27,7 @@ def ask_for_freed_room(context: Context, last_free: LastFree) -> int:
         now = context.clock()
         names = bid_rounds.postponed_clusters(connection, now)
         clusters = latest_fleet(context, connection).clusters if names else {}
-    free = {name: clusters[name].free or {} for name in names if name in clusters}
+    free = {name: clusters[name].unused or {} for name in names if name in clusters}
     freed = [name for name, amounts in free.items() if name in last_free and _is_more(amounts, last_free[name])]
     last_free.clear()
     last_free.update(free)

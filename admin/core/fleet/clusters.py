@@ -14,7 +14,7 @@ from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import Boolean, Duration, Text
 from admin.core.fleet.definitions import Definition, Source
 from admin.core.graph.machines import Machine
-from admin.core.graph.rooms import Room
+from admin.core.graph.rooms import Room, used_of
 from admin.core.json_text import JsonObject
 from admin.core.problems import invalid, quoted
 from admin.core.resources import CLUSTER_RESOURCES, TASK_RESOURCES, Amounts, occupied, parse_capacity, utilization
@@ -284,10 +284,21 @@ class Cluster:
 
     @cached_property
     def unused(self) -> Amounts | None:
-        """The free amounts of the last report, the capacity of what it leaves out; None where both are unknown."""
+        """The free amounts of the last report; None where neither they nor the capacity are known.
+
+        Of what it leaves out, the capacity counts, less what it says that is in use of single nodes.
+        """
         if self.free is None and self.capacity is None:
             return None
-        return {**(self.capacity or {}), **(self.free or {})}
+        free, capacity = self.free or {}, self.capacity or {}
+        nodes: Mapping[str, Mapping[str, Any]] = self.state.report.get("nodes", {})
+        told = {name for node in nodes.values() for name in node}
+        if self.machine is None or (free and told <= {*free, "closed"}):
+            return {**capacity, **free}
+        used = used_of(self.machine, nodes)
+        has = {**self.machine.totals, **capacity}
+        left = {name: min(has[name], self.machine.totals[name] - amount) for name, amount in used.items()}
+        return {**capacity, **left, **free}
 
     @property
     def tells_nodes(self) -> bool:

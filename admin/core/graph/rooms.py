@@ -32,7 +32,7 @@ class Room:
     """What was free of a machine at the last report of its cluster."""
 
     def __init__(self, machine: Machine, nodes: Mapping[str, Mapping[str, Any]]) -> None:
-        known = {name: node for name, node in nodes.items() if name in machine.graph.positions}
+        known = _known_nodes(machine, nodes)
         closed = [name for name, node in known.items() if node.get("closed")]
         amounts = {name: amounts_of(node) for name, node in known.items() if not node.get("closed")}
         self._free = machine.machines.free(machine, amounts, closed)
@@ -42,6 +42,22 @@ class Room:
         beside = {read_request(other): count for other, count in asked.items()}
         shortages = self._free.shortages(read_request(asks), beside)
         return describe_shortages(shortages[:_MOST_NAMED])
+
+
+def used_of(machine: Machine, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """How much is in use of the nodes that a report tells of, in all, of each resource that some of them has."""
+    used: dict[str, int] = {}
+    for name, node in _known_nodes(machine, nodes).items():
+        has, free = machine.graph.shape_at(machine.graph.positions[name]).below, amounts_of(node)
+        for resource, type_ in GRAPH_TYPES.items():
+            if type_ in has:
+                left = 0 if node.get("closed") else min(has[type_], free.get(type_, has[type_]))
+                used[resource] = used.get(resource, 0) + has[type_] - left
+    return used
+
+
+def _known_nodes(machine: Machine, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {name: node for name, node in nodes.items() if name in machine.graph.positions}
 
 
 def amounts_of(node: Mapping[str, Any]) -> dict[str, int]:

@@ -159,23 +159,29 @@ def _delay(left: float, candidate: Candidate, workload: Workload, load: Load) ->
     if left < 1 and candidate.free is not None and not short:
         return 0.0  # there is room for it beside what was assigned
     run_seconds = _ASSUMED_RUN_SECONDS if load.run_seconds is None else load.run_seconds
-    room = cluster.free or {}
-    if left < 1 and short and all(room.get(name, 0) >= takes[name] > 0 for name in short):
-        return run_seconds * max(_runs_before(assigned.get(name, 0), takes[name], room[name]) for name in short)
+    room = cluster.unused or {}
+    sizes = {**room, **(cluster.capacity or {})}  # what is free counts as all only where nothing else is known
+    if left < 1:
+        told = [name for name in short if name in sizes and takes[name] > 0]
+        if told and all(room.get(name, 0) >= takes[name] for name in told):
+            runs = (_runs_before(assigned.get(name, 0), takes[name], room[name], sizes[name]) for name in told)
+            return run_seconds * max(runs)
     ahead = dict(assigned)
     for name in short if left < 1 else ():  # a later start counts what it takes itself
         ahead[name] = ahead.get(name, 0) + takes[name]
-    shares = [amount / size for name, amount in ahead.items() if (size := (cluster.capacity or {}).get(name))]
+    shares = [amount / size for name, amount in ahead.items() if (size := sizes.get(name))]
     if not shares:  # nothing is known of the cluster: as if all ran one after the other
         return run_seconds * ahead.get("executions", 0)
     return run_seconds * max(shares)
 
 
-def _runs_before(assigned: int, takes: int, room: int) -> int:
-    """How many runs end before something has a place in a room, behind what is assigned and as if all took as much."""
-    at_once = room // takes
+def _runs_before(assigned: int, takes: int, room: int, size: int) -> int:
+    """How many runs end before something has a place, behind what is assigned and as if all took as much.
+
+    The first of them have the room that is free; what is in use now is free for the others when those end.
+    """
     before = -(-assigned // takes)
-    return max(1, before // at_once)
+    return 1 + max(0, before - room // takes) // max(1, size // takes)
 
 
 def _score(asking: Asking, start: float | None, cost: float | None) -> float | None:

@@ -173,6 +173,8 @@ def _name_problems(steps: Sequence[Step], path: Path) -> Iterator[Problem]:
         if not unknown:
             try:
                 kind = _type(step, calculated)
+                if divides_by_zero(step.expression):  # also where no sample comes to it
+                    raise ExpressionError("division by zero")
             except ExpressionError as error:
                 yield _problem(path, step.number, field, str(error))
         if step.kind == CALCULATE:
@@ -209,7 +211,7 @@ def _type(step: Step, calculated: Mapping[str, str | None]) -> str | None:
         except WrongType as wrong:
             error = error or wrong
         except ExpressionError:
-            if not types or divides_by_zero(step.expression):
+            if not types:
                 raise
             return None  # of these samples alone, such as a division by zero
     if not results and error is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from admin.core.fleet.asking import CHEAPEST, MIX, Asking, read_asking
+from admin.core.fleet.clusters import ClusterState, build_cluster
 from admin.core.fleet.definitions import FleetKind
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.job_requests import request_of
@@ -31,7 +32,7 @@ from admin.core.placement.bids import (
     start_of,
     weigh,
 )
-from admin.core.placement.candidates import Workload
+from admin.core.placement.candidates import Candidate, Workload, free_amounts
 from admin.core.placement.decisions import ASKING, choose, evaluate
 from admin.core.placement.scores import reported_start
 from admin.core.problems import Invalid
@@ -208,6 +209,22 @@ def test_equal_jobs_are_promised_the_starts_that_they_will_have(cores: int, cpu:
         load = Load(now=NOW, assigned={"a": {"cpu": before * cpu * 1000}}, run_seconds=60)
         result = weighed(bid("a"), states={"a": state}, load=load, work=workload(cpu=cpu * 1000))
         assert result.starts == {"a": start}
+
+
+def test_equal_clusters_are_promised_the_same_starts_however_they_tell_what_is_free() -> None:
+    machine = Machines(MemoryBackend()).add("a", read_description(pooled(1, 8)))
+    work = replace(workload(cpu=1000), asks=write_request(request_of({"resources": {"requests": {"cpu": "1"}}})))
+    free, nodes = {"free": {"cpu": "2"}}, {"nodes": {"n1": {"cpu": "2"}}}
+    for report, described in ((free, None), (free, machine), (nodes, machine), ({**free, **nodes}, machine)):
+        state = ClusterState(name="a", reported_at=NOW, report=report)
+        cluster = build_cluster(definition(FleetKind.CLUSTER, "a", {"capacity": {"cpu": "8"}}), state, described)
+        starts = []
+        for before in (0, 1, 2, 9, 10, 18):
+            taken = {name: amount * before for name, amount in work.takes_of(cluster).items()}
+            candidate = Candidate(cluster, 1, 0, free_amounts(cluster, {"a": taken}), taken)
+            load = Load(now=NOW, assigned={"a": taken}, run_seconds=30)
+            starts.append(start_of(bid("a"), candidate, work, load))
+        assert starts == [0, 0, 30, 30, 60, 90], report
 
 
 def test_a_start_is_later_where_there_is_enough_in_all_and_no_node_has_a_place_left() -> None:

@@ -67,6 +67,11 @@ def test_only_rules_that_ask_for_load_look_at_it(rule: str, looks_at_load: bool)
         ([{"filter": "1 / 0 > 1"}], "rules.0.filter", "rule 1: division by zero."),
         ([{"filter": "[1, 2] == cost"}], "rules.0.filter", "rule 1: a list stands on the right of `in` alone."),
         ([{"filter": "name in ('a', ['b'])"}], "rules.0.filter", "rule 1: a list stands on the right of `in` alone."),
+        ([{"filter": "cpu_free >= 4 and 1/0 > 1"}], "rules.0.filter", "rule 1: division by zero."),
+        ([{"filter": "nodes_free > 0 or 1 % 0 > 1"}], "rules.0.filter", "rule 1: division by zero."),
+        ([{"sort": "cost if cpu > 0 else cost / 0"}], "rules.0.sort", "rule 1: division by zero."),
+        ([{"sort": "default(cost, max(1, 1 // (3 - 3)))"}], "rules.0.sort", "rule 1: division by zero."),
+        ([{"filter": "zone == 'eu' and price > 1 / 0"}], "rules.0.filter", "rule 1: division by zero."),
         ([{"sort": "cost / (1 - 1)"}], "rules.0.sort", "rule 1: division by zero."),
         ([{"sort": "cost // min(0, 1)"}], "rules.0.sort", "rule 1: division by zero."),
         ([{"sort": "cpu % 0"}], "rules.0.sort", "rule 1: division by zero."),
@@ -115,6 +120,7 @@ def test_every_problem_is_told_at_once() -> None:
     "rules",
     [
         [{"filter": "zone == 'eu' and price * 2 < 3"}],  # properties of two types
+        [{"filter": "cpu_free >= 4 and 1 / (nodes * 0) > 1"}],  # only what stands for itself is known
         [{"filter": "cpu / (nodes - 1) > 2"}],  # a division by zero of the samples alone
         [{"sort": "name", "descending": True}],
         [{"calculate": {"share": "cpu_free / cpu"}}, {"filter": "share > 0.5"}, {"sort": "share"}],
