@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from admin.core.graph.compiled import Compiled, compile_description, read_document
 from admin.core.graph.described_documents import FIELDS, GRAPH_FIELDS
-from admin.core.problems import Invalid, Problem, invalid, quoted, raise_problems
+from admin.core.problems import Invalid, Problem, invalid, quoted, raise_problems, unknown_fields
 from admin.core.strict_json import parse_body
 from admin.errors import BodyTooLarge, Busy
 
@@ -71,10 +71,7 @@ def read_here(raw: bytes, current: bytes | None, most_vertices: int) -> SentDesc
 def read_within(sent: Mapping[str, Any], path: str, most_vertices: int) -> Compiled:
     """A description that is a part of another body, at a path; Invalid with every problem."""
     try:
-        unknown = [
-            Problem(field=name, reason=f"is unknown. Known: {', '.join(FIELDS)}.") for name in sent.keys() - FIELDS
-        ]
-        raise_problems(sorted(unknown, key=lambda problem: problem.field))
+        raise_problems(list(unknown_fields(sorted(sent.keys() - FIELDS), FIELDS, "")))
         _check_fields(sent)
         return _compile(dict(sent), most_vertices)
     except Invalid as wrong:
