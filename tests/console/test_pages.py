@@ -38,6 +38,8 @@ PAGES = {
     "/console/history/1": "Training needs GPUs.",
     "/console/history/1/roll-back": "Type 1 to confirm",
     "/console/history/compare?from=0&to=1": "cluster_pool_name",
+    "/console/define/token-pool": "Look at what it would do",
+    "/console/define/grant": "Give a role",
     "/console/sign-in": "nobody needs to sign in",
 }
 
