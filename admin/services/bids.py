@@ -87,9 +87,8 @@ def _refusal(report: BidReport, asked: Asked | None, cluster: str, now: datetime
         stored = (asked.answer, asked.start_seconds, asked.cost)
         is_same = stored == (report.answer.value, report.start_seconds, report.cost)
         return None if is_same else "ALREADY_ANSWERED"
-    if asked.is_finished:
-        return "NOT_ASKED"
-    return None if asked.is_open and now <= asked.deadline else "TOO_LATE"
+    is_open = asked.is_open and not asked.is_finished
+    return None if is_open and now <= asked.deadline else "TOO_LATE"
 
 
 def _names(report: BidReport, uid: str) -> bool:

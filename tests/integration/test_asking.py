@@ -80,8 +80,8 @@ def test_a_creation_answers_at_once_and_the_last_answer_decides(asker: MakeAsker
     test.bid("a", start_seconds=60)
     assert test.place("e") == (None, "QUEUED", "ASKING")
     assert losses(test, "e") == {
-        "a": "able; said yes, and would start it in 1 min",
-        "b": "able; has not answered yet",
+        "a": "said yes, and would start it in 1 min",
+        "b": "has not answered yet",
     }
     test.bid("b", start_seconds=5, cost=2.5)
     assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
@@ -138,8 +138,8 @@ def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_aga
     message = test.execution("e")["closure"]["reason"]["message"]
     assert f"'{test.full('a')}' said not now (all nodes are taken)" in message
     assert losses(test, "e") == {
-        "a": "able; said not now (all nodes are taken)",
-        "b": "able; said never (no such partition)",
+        "a": "said not now (all nodes are taken)",
+        "b": "said never (no such partition)",
     }
     test.pass_time(0.9)
     assert test.questions("a") == []
@@ -154,7 +154,7 @@ def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_aga
     assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
     assert [told["outcome"] for told in test.rounds("e")] == ["nobody", "nobody", "chosen"]
     assert len(test.explain("e")["history"]) == 2  # no decision for rounds without one
-    assert losses(test, "e", "?decision=1") == dict.fromkeys("ab", "able; was asked")
+    assert losses(test, "e", "?decision=1") == dict.fromkeys("ab", "was asked")
 
 
 def test_who_said_never_is_asked_again_once_an_operator_has_changed_its_definition(asker: MakeAsker) -> None:
@@ -1087,7 +1087,7 @@ def test_a_bid_after_an_abort_and_a_never_with_a_start_are_refused(asker: MakeAs
     test.create("f")
     [question] = test.questions("a")
     ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/f", json={"cause": "not needed"}))
-    assert test.answer("a", question)["refused"] == [{"event": f"bid {question['question']}", "reason": "NOT_ASKED"}]
+    assert test.answer("a", question)["refused"] == [{"event": f"bid {question['question']}", "reason": "TOO_LATE"}]
 
 
 def test_a_property_that_rules_know_as_something_else_is_warned_of(asker: MakeAsker) -> None:

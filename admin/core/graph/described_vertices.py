@@ -95,6 +95,9 @@ class VertexReader:
                     (*where, str(key), "id"), f"{reason}: give a text of up to {_LONGEST_ID} characters."
                 )
                 continue
+            if not is_list and "id" in vertex and read_id(vertex["id"]) != id_:
+                reason = f"{quoted(vertex['id'])} is not '{shorten(id_)}', the key of the vertex: leave it out."
+                self._problems.add((*where, id_, "id"), reason)
             yield id_, vertex
 
     def _read_vertex(
@@ -156,7 +159,7 @@ class VertexReader:
                 self._problems.add((*where, name), f"is not read: did you mean '{meant}'?")
         for name, types in _MEANT.items():
             value = metadata.get(name)
-            if value is not None and type(value) not in types:
+            if value is not None and (type(value) not in types or (value == "" and types == (str,))):
                 self._problems.add((*where, name), f"{quoted(value)} is not text: give a word, or leave it out.")
         properties = metadata.get("properties")
         if properties is not None and not isinstance(properties, Mapping):

@@ -56,12 +56,20 @@ def _fields(graph: ClusterGraph) -> dict[str, dict[str, Any]]:
 
 def warnings_of(inventory: Mapping[str, Any] | None) -> list[str]:
     """What is questionable about a description, though it is stored."""
-    repeated: Mapping[str, int] = (inventory or {}).get("repeated_names", {})
-    return [
+    if inventory is None:
+        return []
+    repeated: Mapping[str, int] = inventory.get("repeated_names", {})
+    warnings = [
         f"{count} nodes are called '{name}': what a report tells of '{name}' counts for one of them alone. Give each "
         "node a name of its own."
         for name, count in repeated.items()
     ]
+    if NODE not in inventory["types"]:
+        warnings.append(
+            "No vertex is a node, so that all of it counts as one machine: a task may get cores of several racks. "
+            "Describe its nodes."
+        )
+    return warnings
 
 
 def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[str]:

@@ -10,7 +10,7 @@ from admin.core.graph.description_problems import DescriptionProblems, Stop
 from admin.core.graph.graphs import ClusterGraph, Ids
 from admin.core.graph.requirements import Feature
 from admin.core.graph.shapes import Shape, Shapes, runs_of
-from admin.core.graph.units import NODE, meant_type
+from admin.core.graph.units import CLUSTER, NODE, meant_type
 from admin.core.problems import list_first, shorten
 
 MOST_LEVELS = 64
@@ -55,10 +55,10 @@ class TreeBuilder:
                 inner.sort(key=_by_shape(inner, shapes))
                 held = [shapes[child] for child in inner]
             shapes[id_] = self._shapes.shape(vertex.type, vertex.amount, features, runs_of(held))
-            if vertex.type == NODE and NODE in shapes[id_].holds:
-                self._problems.add(
-                    ("graph", "nodes", id_), "is a node inside which there is a node: remove one of them."
-                )
+            for type_ in (NODE, CLUSTER) if vertex.type == NODE else ():
+                if type_ in shapes[id_].holds:
+                    reason = f"is a node inside which there is a {type_}: remove one of them."
+                    self._problems.add(("graph", "nodes", id_), reason)
         self._check_types(vertices, shapes[root])
         self._problems.stop_if_any()
         order, nodes = _preorder(root, children), set(names.values())

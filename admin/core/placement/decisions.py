@@ -136,7 +136,12 @@ def evaluate(
     # Expected clusters are able only where none that has been seen is.
     code = EXPECTED.code if best[0].cluster.is_expected else ASSIGNED
     if assessment.strategy.asks and code == ASSIGNED:
-        message = f"Asks the clusters of {route} when they would start it."
+        is_one = route.kind is RouteKind.CLUSTER
+        message = (
+            f"Asks {route} when it would start it."
+            if is_one
+            else f"Asks the clusters of {route} when they would start it."
+        )
         return replace(evaluation, able=dict.fromkeys(assessment.able), code=ASKING, message=message)
     return replace(evaluation, best=best, code=code)
 

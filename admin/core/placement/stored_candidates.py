@@ -102,7 +102,7 @@ def render_candidates(
             for verdict in candidate["verdicts"]
         ]
     for candidate in passed if is_asked else ():
-        candidate["why_not"] = f"able; {answers.get(candidate['cluster'], 'was asked')}"
+        candidate["why_not"] = answers.get(candidate["cluster"], "was asked")
     return candidates
 
 

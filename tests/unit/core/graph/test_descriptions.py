@@ -294,6 +294,10 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
         (changed("graph/nodes/1/id", "a\nb", listed(*SMALL)), "graph.nodes.1.id", "is not an id"),
         (changed("graph/nodes/1", "n1", listed(*SMALL)), "graph.nodes.1", "'n1' is not a mapping"),
         (by_id(("c", "node", None), ("n", "node", "c")), "graph.nodes.c", "is a node inside which there is a node"),
+        (by_id(*SMALL, ("d", "cluster", "n1")), "graph.nodes.n1", "is a node inside which there is a cluster"),
+        (changed("graph/nodes/n1/id", "q"), "graph.nodes.n1.id", "'q' is not 'n1', the key of the vertex"),
+        (changed("graph/nodes/n1/id", None), "graph.nodes.n1.id", "null is not 'n1', the key of the vertex"),
+        (changed("graph/nodes/n1/metadata/arch", ""), "graph.nodes.n1.metadata.arch", "'' is not text"),
     ],
 )
 def test_what_is_wrong_is_refused_by_name(document: Any, field: str, reason: str) -> None:
@@ -304,6 +308,7 @@ def test_what_is_wrong_is_refused_by_name(document: Any, field: str, reason: str
 def test_what_the_format_has_and_any_metadata_are_taken(place: str) -> None:
     """`null` is what some programs write of what they do not know."""
     document = by_id(*SMALL)
+    document["graph"]["nodes"]["n2"]["id"] = "n2"
     document["graph"].update(id="g", label="my cluster", type="resources", directed=True, metadata={"any": ["thing"]})
     read_description(document)
     document = changed(f"graph/{place}/label", "x", changed("graph/nodes/n1/type", "node", document))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from admin.core.graph.compiled import compile_description, read_document, read_folded
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.folding import fold, unfold
-from admin.core.graph.inventories import differences
+from admin.core.graph.inventories import differences, warnings_of
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.machines import Machines
 from admin.core.graph.matching import Matcher
@@ -22,7 +22,7 @@ from admin.core.graph.request_texts import read_request, write_request
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import summarize
 from admin.core.graph.trees import tree_of
-from tests.support.descriptions import example, example_description, mixed, pooled
+from tests.support.descriptions import example, example_description, graph, mixed, pooled, vertex
 from tests.support.small_graphs import likely_request, random_graph, random_request
 
 
@@ -102,6 +102,15 @@ def test_a_description_that_says_the_same_has_the_same_digest() -> None:
     assert read_document(compiled.document) == description
     assert read_folded(compiled.folded, Shapes()).root.below["core"] == 36_000
     assert compiled.inventory["types"]["core"] == {"vertices": 36, "amount": "36"}
+
+
+def test_a_graph_without_a_node_is_warned_of() -> None:
+    racks = graph(
+        {"c": vertex(type="cluster"), "r": vertex(type="rack"), "k": vertex(type="core")}, ("c", "r"), ("r", "k")
+    )
+    [warning] = warnings_of(compile_description(racks, 1000).inventory)
+    assert "counts as one machine" in warning
+    assert warnings_of(compile_description(pooled(1, 4), 1000).inventory) == []
 
 
 def test_differences_name_what_changed() -> None:
