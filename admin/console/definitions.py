@@ -152,8 +152,11 @@ def _add(noun: Noun) -> None:
     def define(form: Mapping[str, str]) -> Shown:
         version = int(text) if (text := form.get("version", "")).isascii() and text.isdigit() and len(text) < 19 else 0
         read = read_form(noun.fields, form)
-        if read.problems:
-            return shown_again(_form(noun, form, version=version, problems=read.problems))
+        wrong = dict(read.problems)
+        if version and read.values.get("name") != form.get("of"):
+            wrong.setdefault("name", "A definition keeps its name: leave it as it is, or make a new one.")
+        if wrong:
+            return shown_again(_form(noun, form, version=version, problems=wrong))
         is_plan = form.get("action") != "apply"
         made = _write(noun, read.values, version, form.get("message", "").strip(), dry_run=is_plan)
         if made.answer is None or is_plan:

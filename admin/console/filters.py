@@ -125,7 +125,10 @@ def amount(quantity: str | int, resource: str) -> str:
     """An amount of a resource as an answer has it; bytes in their largest unit, rounded: 24103Mi is 23.54Gi."""
     if resource not in _IN_BYTES:
         return str(quantity)
-    return "".join(_in_unit(parse_capacity({resource: quantity})[resource]))
+    try:
+        return "".join(_in_unit(parse_capacity({resource: quantity})[resource]))
+    except ValueError:  # a sum may be more than any one amount that is taken
+        return str(quantity)
 
 
 def who(of: Mapping[str, Any]) -> str:

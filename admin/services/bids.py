@@ -13,7 +13,7 @@ from admin.core.problems import shorten
 from admin.metrics import count_bid, count_refused_bid
 from admin.services.exchanges import Exchange
 from admin.store import bids
-from admin.store.bids import Asked
+from admin.store.bids import Asked, Question
 
 #: Questions that one sync is answered with; the others follow in the next ones.
 _MOST_QUESTIONS = 200
@@ -28,11 +28,19 @@ def ask_for_bids(exchanges: list[Exchange], connection: Connection, now: datetim
         if exchange.request.can_bid and exchange.answer.takes_work and not exchange.restoration.is_waiting
     }
     if asked:
-        for question in bids.questions(connection, asked, now, _MOST_QUESTIONS * len(asked)):
+        for question in _questions(connection, [*asked], now):
             asked[question.cluster].answer.bid_requests.append(question)
     for exchange in exchanges:
         if exchange.answer.bid_requests or exchange.before.asked:
             _note_asked(exchange)
+
+
+def _questions(connection: Connection, clusters: list[str], now: datetime) -> list[Question]:
+    """What each cluster is asked, in one statement unless there is too much of it, which one of them could take up."""
+    questions = bids.questions(connection, clusters, now, _MOST_QUESTIONS)
+    if len(clusters) == 1 or len(questions) < _MOST_QUESTIONS:
+        return questions
+    return [each for cluster in clusters for each in bids.questions(connection, [cluster], now, _MOST_QUESTIONS)]
 
 
 def _note_asked(exchange: Exchange) -> None:

@@ -34,12 +34,17 @@ def test_a_token_pool_is_planned_stored_changed_and_deleted(app: Flask) -> None:
     form = shown(browser, change)
     [version] = re.findall(r'name="version" value="(\d+)"', form)
     assert 'name="capacity" aria-required="true" value="100"' in re.sub(r" aria-describedby=\"[^\"]*\"", "", form)
-    changed = {**fields, "capacity": "50", "version": version, "action": "apply"}
+    changed = {**fields, "capacity": "50", "version": version, "of": "hive", "action": "apply"}
     assert send(browser, POOL, change, **changed).status_code == 303
     stale = send(browser, POOL, change, **changed)
     assert stale.status_code == 409
     assert "version_conflict" in stale.text
-    assert (ada.get("token_pools/hive")["capacity"], pool["caps"]) == (50, {"project": 20})
+    pool = ada.get("token_pools/hive")
+    assert (pool["capacity"], pool["caps"]) == (50, {"project": 20})
+    renamed = send(browser, POOL, change, **{**changed, "name": "spark", "version": str(pool["version"]), "of": "hive"})
+    assert renamed.status_code == 400
+    assert 'id="f-name-problem"' in renamed.text
+    assert [pool["name"] for pool in ada.get("token_pools")["token_pools"]] == ["hive"]
     wrong = send(browser, POOL, POOL, name="other", capacity="many", action="apply")
     assert wrong.status_code == 400
     assert 'id="f-capacity-problem"' in wrong.text

@@ -292,13 +292,19 @@ class Cluster:
             return None
         free, capacity = self.free or {}, self.capacity or {}
         nodes: Mapping[str, Mapping[str, Any]] = self.state.report.get("nodes", {})
-        told = {name for node in nodes.values() for name in node}
+        told = {name for node in nodes.values() for name in node or ()}  # earlier versions took nodes that are null
         if self.machine is None or (free and told <= {*free, "closed"}):
             return {**capacity, **free}
         used = used_of(self.machine, nodes)
         has = {**self.machine.totals, **capacity}
         left = {name: min(has[name], self.machine.totals[name] - amount) for name, amount in used.items()}
         return {**capacity, **left, **free}
+
+    @cached_property
+    def tells_use(self) -> bool:
+        """Whether how much is in use can be known: of a cluster that is described alone nobody has said anything."""
+        is_reported = not {"capacity", "free", "nodes"}.isdisjoint(self.state.report)
+        return is_reported or bool(self.definition.payload.get("capacity"))
 
     @property
     def tells_nodes(self) -> bool:
@@ -313,7 +319,9 @@ class Cluster:
     @cached_property
     def utilization(self) -> float | None:
         """How full it was at the last report, from 0 to 1; None where that is unknown."""
-        return None if self.capacity is None or self.unused is None else utilization(self.capacity, self.unused)
+        if self.capacity is None or self.unused is None or not self.tells_use:
+            return None
+        return utilization(self.capacity, self.unused)
 
     @cached_property
     def outranked_capacity(self) -> Amounts:
@@ -369,6 +377,8 @@ def build_cluster(definition: Definition, state: ClusterState, machine: Machine 
     capacity, free = parse_capacity(sizes), state.report.get("free")
     described = {} if machine is None else machine.totals
     if described:
+        # Without any node a description is of one machine, of whose nodes it tells nothing.
+        described = {name: total for name, total in described.items() if total or name != "nodes"}
         has = {resource: total for resource, total in described.items() if total}
         capacity = {**has, **_bounded(capacity, described)}
     return Cluster(

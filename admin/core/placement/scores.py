@@ -66,7 +66,9 @@ def _utilization(candidate: Candidate, _: Workload) -> float | None:
     cluster, free = candidate.cluster, candidate.free
     if free is cluster.unused:  # nothing waits there
         return cluster.utilization
-    return None if cluster.capacity is None or free is None else utilization(cluster.capacity, free)
+    if cluster.capacity is None or free is None or not cluster.tells_use:
+        return None
+    return utilization(cluster.capacity, free)
 
 
 def _describe_use(candidate: Candidate) -> str:
@@ -80,7 +82,9 @@ def reported_start(candidate: Candidate, workload: Workload) -> float | None:
     eta = eta_of(report, free)
     if eta is not None:
         return float(parse_duration(eta, zero=True))
-    if free is None or shortages(free, workload.takes_of(candidate.cluster)) or candidate.lacks_for(workload):
+    if free is None or not candidate.cluster.tells_use:
+        return None
+    if shortages(free, workload.takes_of(candidate.cluster)) or candidate.lacks_for(workload):
         return None
     return 0.0
 

@@ -270,8 +270,8 @@ class RedisTokens:
         """
         for release in releases:
             try:
-                if self.failure is not None:
-                    raise self.failure
+                if (failure := self.failure) is not None:  # read once: another thread may end it meanwhile
+                    raise failure
                 self.release(release, brief=True)
                 self._unreturned.pop((release.token, release.number), None)
             except TokensUnavailable:

@@ -90,8 +90,8 @@ class RedisCalls:
 
     def _operate_together(self, operations: list[_Operation]) -> list[Document | TokensUnavailable]:
         """Do what several threads ask for; while Redis was waited for in vain they have waited long enough."""
-        if self.failure is not None:
-            return [self.failure] * len(operations)
+        if (failure := self.failure) is not None:  # read once: another thread may end it meanwhile
+            return [failure] * len(operations)
         try:
             return [*self._operate(operations)]
         except TokensUnavailable as error:
@@ -117,8 +117,8 @@ class RedisCalls:
             told, *answers = map(json_value, self._scripts[brief](keys=keys, args=arguments))
         except (RedisError, OSError) as error:
             self._clock.note_failure(begun_at)
-            self.failure = TokensUnavailable(f"Redis does not answer: {str(error).rstrip('.')}")
-            raise self.failure from error
+            failure = self.failure = TokensUnavailable(f"Redis does not answer: {str(error).rstrip('.')}")
+            raise failure from error
         self.failure = None
         self._clock.note_answer(begun_at, told["now"], was_in_doubt=statement["in_doubt"])
         if told["reclaimed"]:

@@ -78,5 +78,5 @@ class RedisSession:
         """Everything but what is pending is done."""
 
     def _check(self) -> None:
-        if self._backend.failure is not None:
-            raise self._backend.failure
+        if (failure := self._backend.failure) is not None:  # read once: another thread may end it meanwhile
+            raise failure

@@ -39,6 +39,7 @@ def test_bytes_are_told_in_one_notation() -> None:
         "1.465Ki",
     ]
     assert (amount("1500m", "cpu"), size(2**20), size(12)) == ("1500m", "1 MiB", "12 B")
+    assert (amount("8Ei", "memory"), amount(2**64, "memory")) == ("8Ei", str(2**64))
     assert amounts({"cpu": "2", "memory": "24103Mi", "nodes": 1}) == "2 cpu, 23.54Gi memory, 1 node"
     assert amounts({"nodes": 2, "ephemeral_storage": "10Gi"}) == "2 nodes, 10Gi ephemeral storage"
 

@@ -19,8 +19,7 @@ from admin.core.jobs.jobspecs.documents import (
     without_unsupported,
 )
 from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shorten, unknown_problem
-from admin.core.quantities import parse_quantity
-from admin.core.resources import LARGEST
+from admin.core.quantities import LARGEST, parse_quantity
 
 #: The types of resource that a slot holds, and a job's names for them.
 _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemeral_storage"}

@@ -73,3 +73,24 @@ def test_another_description_leaves_what_was_reported() -> None:
     anew = cluster.with_state(ClusterState(name="a", report={"capacity": {"cpu": "99"}}, description="b"))
     assert anew.capacity == {"cpu": 99_000}
     assert anew.machine is None
+
+
+def test_how_full_a_described_cluster_is_of_which_nothing_is_told_is_not_known() -> None:
+    assert described({"engine": "slurm", "problem": "slurmctld does not answer"}).utilization is None
+    assert described({"free": {"cpu": "4"}}).utilization == 0.75
+    assert described({}, capacity={"cpu": "4"}).utilization == 0
+
+
+def test_a_description_without_nodes_leaves_those_that_are_reported() -> None:
+    cores = {"c0": {"metadata": {"type": "cluster"}}, "c1": {"metadata": {"type": "core", "size": 4}}}
+    graph = {"graph": {"nodes": cores, "edges": [{"source": "c0", "target": "c1", "relation": "contains"}]}}
+    machine = Machines(MemoryBackend()).add("a", read_description(graph))
+    definition = Definition(kind=FleetKind.CLUSTER, name="a", payload={}, source=Source.MANAGED)
+    report = {"capacity": {"cpu": "8", "nodes": 1}, "free": {"cpu": "8", "nodes": 1}}
+    cluster = build_cluster(definition, ClusterState(name="a", report=report, description="a"), machine)
+    assert cluster.unused == {"cpu": 4_000, "nodes": 1}
+
+
+def test_nodes_that_an_earlier_version_stored_as_null_are_left_out() -> None:
+    definition = Definition(kind=FleetKind.CLUSTER, name="a", payload={"capacity": {"cpu": "4"}}, source=Source.MANAGED)
+    assert build_cluster(definition, ClusterState(name="a", report={"nodes": {"n1": None}})).unused == {"cpu": 4_000}
