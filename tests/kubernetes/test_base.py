@@ -150,7 +150,8 @@ def deployed(cluster: KubernetesCluster, api: Api, namespace: str, tmp_path: Pat
     yield deployed
     for kinds in ("deployments,statefulsets", "pods,services,persistentvolumeclaims,leases"):
         deployed.kubectl("-n", "rainbow", "delete", kinds, "--all", "--wait=false")
-    deployed.kubectl("-n", "rainbow", "delete", "secret", "rainbow-admin", "rainbow-agent", "--ignore-not-found")
+    for kind in ("secret", "configmap"):
+        deployed.kubectl("-n", "rainbow", "delete", kind, "rainbow-admin", "rainbow-agent", "--ignore-not-found")
     deployed.kubectl("delete", "persistentvolumes", volume, "--wait=false")
     made = [name for name in deployed.kubectl("get", "namespaces", "-o", "name").split() if deployed.mark in name]
     deployed.kubectl("delete", *made, "--wait=false")

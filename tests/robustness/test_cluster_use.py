@@ -507,9 +507,10 @@ def test_a_refusal_and_a_wait_name_no_cluster_that_the_creator_may_not_use(root:
     assert "secret" not in str(ada.explain("waits"))
 
 
-def test_a_refusal_names_another_place_only_if_the_creator_may_use_it(root: Person, ada: Person) -> None:
+def test_a_refusal_names_another_place_only_if_the_creator_may_use_it(app: Flask, root: Person, ada: Person) -> None:
     for name, cpu in (("little", "1"), ("wide", "8")):
-        root.do("POST", "clusters", {"cluster": {"name": name, "capacity": {"cpu": cpu}}})
+        played(app, root, name)
+        root.do("PUT", f"clusters/{name}", {"cluster": {"capacity": {"cpu": cpu}}})
     root.pool("small", "little")
     root.pool("large", "wide")
     root.allow(pool="small", user="ada")

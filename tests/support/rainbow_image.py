@@ -41,7 +41,13 @@ def rainbow_image(name: str, busybox: Path) -> Image:
         add_file(tar, "etc/passwd", _USERS)
         for path, source in sorted(files.items()):
             tar.add(source, path, filter=_for_everybody)
-        for script in distribution("rainbow").entry_points.select(group="console_scripts"):
+        rainbow = distribution("rainbow")
+        # A checkout in which it was installed knows of it beside its packages, in an older form.
+        known = {"METADATA": rainbow.read_text("METADATA") or rainbow.read_text("PKG-INFO")}
+        known["entry_points.txt"] = rainbow.read_text("entry_points.txt")
+        for file, lines in known.items():
+            add_file(tar, f"{_PACKAGES}/rainbow-{rainbow.version}.dist-info/{file}", (lines or "").encode())
+        for script in rainbow.entry_points.select(group="console_scripts"):
             text = f"#!/{_PYTHON}\nfrom {script.module} import {script.attr}\n\n{script.attr}()\n"
             add_file(tar, f"usr/local/bin/{script.name}", text.encode(), mode=0o755)
     environment = {"PATH": "/usr/local/bin:/bin", "PYTHONPATH": f"/{_PACKAGES}"}
@@ -66,13 +72,11 @@ def _standard_library() -> dict[str, Path]:
 
 
 def _installed_packages() -> dict[str, Path]:
-    """The files of every distribution that Rainbow requires, and of Rainbow's what is known of it."""
-    names = {"rainbow", *_required("rainbow", _EXTRAS)}
+    """The files of every distribution that Rainbow requires."""
     files: dict[str, Path] = {}
-    for name in names:
+    for name in _required("rainbow", _EXTRAS):
         for entry in distribution(name).files or ():
-            is_editable = name == "rainbow" and ".dist-info" not in str(entry)
-            if not is_editable and ".." not in entry.parts and (path := Path(str(entry.locate()))).is_file():
+            if ".." not in entry.parts and (path := Path(str(entry.locate()))).is_file():
                 files[f"{_PACKAGES}/{entry}"] = path.resolve()
     return files
 
